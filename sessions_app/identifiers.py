@@ -7,7 +7,6 @@ import hashlib
 import re
 import secrets
 import string
-import threading
 from dataclasses import dataclass
 
 from halo_project.errors import BadRequest

@@ -1,0 +1,1 @@
+"""Markdown of agents made safe for a page. Pure: no Django."""

@@ -1,0 +1,115 @@
+// The conversation: rows in order, each drawn once and then only where it changed. Keyed by row id.
+
+import { h, setText } from "./dom.js";
+import { exactTime, messageTime } from "./format.js";
+import { layout } from "./layout.js";
+import { AnswerView, placeChildren } from "./view-answer.js";
+import { WaitingView } from "./view-waiting.js";
+
+class UserView {
+  constructor() {
+    this.words = h("div", { class: "user-words" });
+    this.time = h("time", {});
+    this.tag = h("span", { class: "cut" }, "Deleted");
+    this.element = h("article", { class: "row user" }, this.words, h("footer", {}, this.tag, this.time));
+  }
+
+  update({ row, key }) {
+    this.element.dataset.row = key;
+    this.element.classList.toggle("deleted", Boolean(row.deleted));
+    this.tag.hidden = !row.deleted;
+    setText(this.words, row.content);
+    setText(this.time, messageTime(row.timestamp));
+    this.time.title = exactTime(row.timestamp);
+  }
+}
+
+class NoticeView {
+  constructor() {
+    this.element = h("p", { class: "row notice" });
+  }
+
+  update({ row, key, tone, text }) {
+    this.element.dataset.row = key;
+    this.element.classList.toggle("error", tone === "error");
+    setText(this.element, text);
+    this.element.title = exactTime(row.timestamp);
+  }
+}
+
+class SummaryView {
+  constructor({ markdown }) {
+    this.markdown = markdown;
+    this.body = h("div", { class: "prose plain" });
+    this.element = h("details", { class: "row summary" }, h("summary", {}, "Earlier conversation, summarised"), this.body);
+  }
+
+  update({ row, key }) {
+    this.element.dataset.row = key;
+    setText(this.body, row.content);
+    this.markdown.want(row.content, (html) => {
+      this.body.classList.remove("plain");
+      this.body.innerHTML = html;
+    });
+  }
+}
+
+const VIEWS = { user: UserView, answer: AnswerView, notice: NoticeView, summary: SummaryView, waiting: WaitingView };
+
+export class ConversationView {
+  /** `actions`: {resend(), retry(entry), drop(entry)} */
+  constructor(list, { markdown, actions }) {
+    this.list = list;
+    this.drawn = new Map(); // key → {kind, view, item}
+    this.state = null;
+    this.parts = { markdown, actions, resend: () => actions.resend(), findInput: (id) => this.findInput(id) };
+  }
+
+  /** `waiting`: messages that stand at the end of the conversation until their row comes. */
+  render(state, waiting) {
+    this.state = state;
+    const items = this.itemsOf(state);
+    const shown = [...items, ...waiting.map((entry) => ({ key: entry.key, kind: "waiting", entry }))];
+    const drawn = new Map();
+    for (const item of shown) drawn.set(item.key, this.draw(item));
+    this.drawn = drawn;
+    placeChildren(this.list, shown.map((item) => drawn.get(item.key).view.element));
+  }
+
+  /** The layout, made again only for what changed: a growing answer leaves the rows before it alone. */
+  itemsOf(state) {
+    const last = this.laidOut;
+    if (last && last.rows === state.rows && last.inflight === state.inflight && last.running === state.running) {
+      return this.items;
+    }
+    this.laidOut = state;
+    this.items = layout(state);
+    return this.items;
+  }
+
+  draw(item) {
+    let entry = this.drawn.get(item.key);
+    if (entry?.kind !== item.kind) entry = { kind: item.kind, view: new VIEWS[item.kind](this.parts) };
+    if (!sameItem(entry.item, item)) entry.view.update(item);
+    entry.item = item;
+    return entry;
+  }
+
+  findInput(toolUseId) {
+    if (!toolUseId) return null;
+    const row = this.state.rows.find((one) => one.type === "tool_call" && one.toolUseId === toolUseId);
+    return row?.toolInput ?? null;
+  }
+}
+
+function sameItem(had, item) {
+  if (!had) return false;
+  if (item.kind === "waiting") return had.entry === item.entry;
+  return (
+    had.row === item.row &&
+    had.inflight === item.inflight &&
+    had.cut === item.cut &&
+    had.continues === item.continues &&
+    had.usage?.calls === item.usage?.calls
+  );
+}

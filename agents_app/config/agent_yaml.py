@@ -1,0 +1,174 @@
+"""What an agent is, and how its agent.yaml is read and checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agents_app.config.endpoints import RULE, clean_endpoint
+from agents_app.config.errors import AgentInvalid
+from agents_app.config.fields import Fields
+from agents_app.config.registry_row import AUTO, REHEARSAL
+from agents_app.config.thinking import EFFORTS, MIN_BUDGET, ThinkingSetting
+
+Scope = Literal["workspace", "global", "bundled"]
+
+DEFAULT_CONTEXT_TOKENS = 200_000
+DEFAULT_COMPRESS_AT = 0.8
+_TOP = ("name", "description", "model", "system_prompt", "context", "tools", "team", "skills", "priority", "internal")
+_MODEL = ("provider", "id", "endpoint", "maxTokens", "promptCaching", "thinking", "image", "video", "audio")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """One agent as its folder describes it.
+
+    provider: `auto`, `rehearsal`, or the id of a registry row; only the last has `model_id` and `endpoint`.
+    Sizes in tokens; `compress_at` is the filled part of the context at which it is compacted. `image`, `video` and
+    `audio` override what the registry says of the model. `warnings`: misspelt fields and the like.
+    """
+
+    agent_id: str
+    name: str
+    scope: Scope
+    provider: str
+    model_id: str | None = None
+    endpoint: str | None = None
+    description: str = ""
+    max_tokens: int | None = None
+    prompt_caching: bool | str | None = None
+    thinking: ThinkingSetting | None = None
+    image: bool | None = None
+    video: bool | None = None
+    audio: bool | None = None
+    context_max_tokens: int = DEFAULT_CONTEXT_TOKENS
+    compress_at: float = DEFAULT_COMPRESS_AT
+    tools: tuple[str, ...] = ()
+    team: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    priority: float = 0
+    internal: bool = False
+    system_prompt: str | None = None
+    agent_md: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelBlock:
+    provider: str = AUTO
+    model_id: str | None = None
+    endpoint: str | None = None
+    max_tokens: int | None = None
+    prompt_caching: bool | str | None = None
+    thinking: ThinkingSetting | None = None
+    image: bool | None = None
+    video: bool | None = None
+    audio: bool | None = None
+    unknown: tuple[str, ...] = ()
+
+
+def parse_agent(
+    values: Mapping[str, object], *, agent_id: str, scope: Scope, path: Path, agent_md: str | None
+) -> AgentConfig:
+    """Raises AgentInvalid with a sentence for each fault."""
+    fields = Fields(values)
+    model = _model(fields)
+    context = fields.block("context") or Fields({}, problems=fields.problems)
+    agent = AgentConfig(
+        agent_id=agent_id,
+        name=fields.text("name", required=True) or agent_id,
+        scope=scope,
+        provider=model.provider,
+        model_id=model.model_id,
+        endpoint=model.endpoint,
+        description=fields.text("description") or "",
+        max_tokens=model.max_tokens,
+        prompt_caching=model.prompt_caching,
+        thinking=model.thinking,
+        image=model.image,
+        video=model.video,
+        audio=model.audio,
+        context_max_tokens=context.integer("maxTokens", low=1_000, high=10_000_000) or DEFAULT_CONTEXT_TOKENS,
+        compress_at=context.number("compressAt", low=0.1, high=1) or DEFAULT_COMPRESS_AT,
+        tools=fields.names("tools"),
+        team=fields.names("team"),
+        skills=fields.names("skills"),
+        priority=fields.number("priority", low=-1_000_000, high=1_000_000) or 0,
+        internal=fields.flag("internal") or is_internal_id(agent_id),
+        system_prompt=fields.text("system_prompt"),
+        agent_md=agent_md,
+        warnings=_warnings(fields.unknown(_TOP) + model.unknown),
+    )
+    if fields.problems:
+        raise AgentInvalid(agent_id, path, fields.problems)
+    return agent
+
+
+def is_internal_id(agent_id: str) -> bool:
+    """Ids of the platform's own agents look like `__score__`."""
+    return len(agent_id) > 4 and agent_id.startswith("__") and agent_id.endswith("__")
+
+
+def _warnings(unknown: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"`{label}` is not a field Halo knows; it is ignored." for label in unknown)
+
+
+def _model(fields: Fields) -> _ModelBlock:
+    value = fields.raw("model")
+    if value in (AUTO, REHEARSAL):
+        return _ModelBlock(provider=str(value))
+    if not isinstance(value, Mapping):
+        fields.wrong("model", "auto, or a block with provider, id and endpoint")
+        return _ModelBlock()
+    block = fields.block("model")
+    assert block is not None
+    provider = block.text("provider", required=True) or AUTO
+    named = provider not in (AUTO, REHEARSAL)
+    if provider == AUTO and (block.has("id") or block.has("endpoint")):
+        block.problems.append("`model.id` and `model.endpoint` mean nothing with the provider auto; leave them out.")
+    return _ModelBlock(
+        provider=provider,
+        model_id=block.text("id", required=named) if named else None,
+        endpoint=_endpoint(block) if named else None,
+        max_tokens=block.integer("maxTokens", low=1, high=10_000_000),
+        prompt_caching=_caching(block),
+        thinking=_thinking(block),
+        image=block.flag("image"),
+        video=block.flag("video"),
+        audio=block.flag("audio"),
+        unknown=block.unknown(_MODEL),
+    )
+
+
+def _endpoint(block: Fields) -> str | None:
+    if not block.has("endpoint"):
+        block.problems.append(f"`{block.label('endpoint')}` is missing; it must be {RULE}.")
+        return None
+    value = block.text("endpoint")
+    endpoint = clean_endpoint(value) if value else None
+    if endpoint is None:
+        block.wrong("endpoint", RULE)
+    return endpoint
+
+
+def _caching(block: Fields) -> bool | str | None:
+    value = block.raw("promptCaching")
+    if value is None or isinstance(value, bool):
+        return value
+    if value in ("5m", "1h"):
+        return str(value)
+    block.wrong("promptCaching", "true, false, 5m or 1h")
+    return None
+
+
+def _thinking(block: Fields) -> ThinkingSetting | None:
+    if isinstance(block.raw("thinking"), bool):
+        return ThinkingSetting(enabled=block.raw("thinking") is True)
+    fields = block.block("thinking")
+    if fields is None:
+        return None
+    enabled = fields.flag("enabled")
+    # `budget` is how 1.x files spell `effort`.
+    effort = fields.choice("effort", EFFORTS) or fields.choice("budget", EFFORTS)
+    budget_tokens = fields.integer("budget_tokens", low=MIN_BUDGET, high=10_000_000)
+    return ThinkingSetting(True if enabled is None else enabled, effort, budget_tokens)

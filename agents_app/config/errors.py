@@ -1,0 +1,67 @@
+"""What can be wrong with the configuration. Each message names the file or setting and what is allowed there.
+
+HaloError
+├── ConfigurationError
+│   └── ConfigFileInvalid    a YAML or Markdown file cannot be read or parsed
+├── NotFound
+│   └── AgentNotFound        no folder of that agent anywhere
+├── AgentInvalid             the folder exists, its agent.yaml does not hold
+├── ProviderUnknown          no usable registry row of that id, or of a wire protocol we do not speak
+└── ProviderKeyMissing       the provider needs a key and has none
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from halo_project.errors import ConfigurationError, HaloError, NotFound
+
+
+class ConfigFileInvalid(ConfigurationError):
+    """One file of the configuration cannot be used. `path` is that file."""
+
+    code = "config_file_invalid"
+    status = 422
+
+    def __init__(self, path: Path, problem: str, *, line: int | None = None):
+        where = f"{path}, line {line}" if line is not None else str(path)
+        super().__init__(f"{where}: {problem}")
+        self.path = path
+        self.problem = problem
+        self.line = line
+
+
+class AgentNotFound(NotFound):
+    """No agent folder of this id in the workspace, in HALO_HOME or among the bundled ones."""
+
+    code = "agent_missing"
+
+    def __init__(self, agent_id: str):
+        super().__init__(f"There is no agent with the id '{agent_id}'. Pick another one from the list of agents.")
+        self.agent_id = agent_id
+
+
+class AgentInvalid(HaloError):
+    """The agent exists and its files do not hold. `problems` has one sentence for each fault."""
+
+    code = "agent_invalid"
+    status = 422
+
+    def __init__(self, agent_id: str, path: Path, problems: Sequence[str]):
+        super().__init__(f"The agent '{agent_id}' cannot be used. {path}: {' '.join(problems)}")
+        self.agent_id = agent_id
+        self.path = path
+        self.problems = tuple(problems)
+
+
+class ProviderUnknown(HaloError):
+    """The provider of a model block has no registry row we can use."""
+
+    code = "provider_unknown"
+    status = 422
+
+
+class ProviderKeyMissing(HaloError):
+    """The provider is known and has no key. The message says where to put one; it never holds a key."""
+
+    code = "provider_key_missing"
+    status = 409

@@ -1,0 +1,109 @@
+"""Takes typed values out of a parsed YAML mapping and collects a sentence for each one that does not fit.
+
+It knows types and ranges; what the values mean is left to the modules that ask for them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+
+class Fields:
+    """One block of a file. `block()` gives a nested one that adds to the same list of problems."""
+
+    def __init__(self, values: Mapping[str, object], *, prefix: str = "", problems: list[str] | None = None):
+        self._values = values
+        self._prefix = prefix
+        self.problems: list[str] = problems if problems is not None else []
+
+    def label(self, key: str) -> str:
+        """The dotted path of a field, as a person would name it."""
+        return f"{self._prefix}{key}"
+
+    def has(self, key: str) -> bool:
+        return self._values.get(key) is not None
+
+    def raw(self, key: str) -> object:
+        return self._values.get(key)
+
+    def wrong(self, key: str, allowed: str) -> None:
+        self.problems.append(f"`{self.label(key)}` must be {allowed}.")
+
+    def text(self, key: str, *, required: bool = False) -> str | None:
+        value = self._values.get(key)
+        if value is None or value == "":
+            if required:
+                self.problems.append(f"`{self.label(key)}` is missing; it must be a text.")
+            return None
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            self.wrong(key, "a text")
+            return None
+        return str(value).strip() or None
+
+    def integer(self, key: str, *, low: int, high: int) -> int | None:
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            self.wrong(key, f"a whole number from {low:,} to {high:,}")
+            return None
+        return value
+
+    def number(self, key: str, *, low: float, high: float) -> float | None:
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            self.wrong(key, f"a number from {low:,g} to {high:,g}")
+            return None
+        return value
+
+    def flag(self, key: str) -> bool | None:
+        value = self._values.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        self.wrong(key, "true or false")
+        return None
+
+    def choice(self, key: str, allowed: Sequence[str]) -> str | None:
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if value not in allowed:
+            self.wrong(key, f"one of {', '.join(allowed)}")
+            return None
+        return str(value)
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of texts without repetitions; () when absent."""
+        value = self._values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+            self.wrong(key, "a list of names, each on a line beginning with `- `")
+            return ()
+        return tuple(dict.fromkeys(item.strip() for item in value))
+
+    def block(self, key: str) -> "Fields | None":
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.wrong(key, "a block of `key: value` lines")
+            return None
+        return Fields(value, prefix=f"{self.label(key)}.", problems=self.problems)
+
+    def blocks(self, key: str) -> list["Fields"]:
+        """A list of blocks; [] when absent."""
+        value = self._values.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+            self.wrong(key, "a list of blocks, each beginning with `- `")
+            return []
+        return [
+            Fields(item, prefix=f"{self.label(key)}[{index}].", problems=self.problems)
+            for index, item in enumerate(value)
+        ]
+
+    def unknown(self, known: Iterable[str]) -> tuple[str, ...]:
+        """Labels of the keys that nobody reads: most likely misspelt."""
+        return tuple(self.label(key) for key in self._values if key not in set(known))

@@ -1,0 +1,165 @@
+"""Decides which model answers for an agent: provider, wire, address, model id, key and limits in one value.
+
+An agent that names its model gets that one or a clear error. An agent with `model: auto` gets the first provider that
+has a key, and without any key the rehearsal, so that a fresh installation answers. Talking to the model is left to the
+runtimes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents_app.config.agents import AgentConfig
+from agents_app.config.endpoints import RULE, clean_endpoint
+from agents_app.config.errors import ConfigFileInvalid, ProviderKeyMissing, ProviderUnknown
+from agents_app.config.keys import KeyStatus, key_status, preference
+from agents_app.config.registry import ModelInfo, Provider, Registry, load_registry
+from agents_app.config.registry_row import AUTO, REHEARSAL, RUNTIMES
+from agents_app.config.settings_file import EnvLookup, Settings, load_settings
+from agents_app.config.thinking import Thinking, chosen_thinking, default_thinking
+from halo_project.errors import ConfigurationError
+from halo_project.layout import HomeLayout
+
+DEFAULT_MAX_TOKENS = 16_384
+REHEARSAL_LABEL = "Rehearsal (no model)"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Everything a runtime needs. Sizes in tokens.
+
+    endpoint: empty for the rehearsal. context_window: None when nothing is known about the model's limit.
+    """
+
+    provider: str
+    runtime: str
+    endpoint: str
+    model_id: str
+    label: str
+    api_key: str | None = field(default=None, repr=False)
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    thinking: Thinking | None = None
+    prompt_caching: bool | str = False
+    context_window: int | None = None
+    vision: bool = True
+
+
+def choose_model(
+    agent: AgentConfig, home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None
+) -> ModelChoice:
+    """Raises ProviderUnknown, ProviderKeyMissing or ConfigFileInvalid. A workspace may prefer a provider or a model."""
+    if agent.provider == REHEARSAL:
+        return _rehearsal(agent)
+    settings = load_settings(home, env_lookup, workspace)
+    registry = load_registry(home)
+    if agent.provider == AUTO:
+        return _auto(agent, registry, settings, home)
+    provider = registry.get(agent.provider)
+    _check_runtime(provider)
+    status = key_status(provider, settings)
+    if status.needed and status.value is None:
+        raise ProviderKeyMissing(_missing(agent, provider, status, home))
+    assert agent.model_id is not None and agent.endpoint is not None  # a validated block has both
+    return _choice(agent, provider, agent.model_id, agent.endpoint, status.value)
+
+
+def _auto(agent: AgentConfig, registry: Registry, settings: Settings, home: HomeLayout) -> ModelChoice:
+    preferred = settings.text("general", "agent", "default_provider")
+    if preferred == REHEARSAL:
+        return _rehearsal(agent)
+    for provider in _candidates(registry, preferred):
+        key = key_status(provider, settings).value
+        if key is None or provider.runtime not in RUNTIMES:
+            continue
+        model_id = settings.text("models", provider.id, "model") or provider.default_model_id
+        endpoint = _auto_endpoint(provider, settings, home)
+        if model_id is not None and endpoint is not None:
+            return _choice(agent, provider, model_id, endpoint, key)
+    return _rehearsal(agent)
+
+
+def _candidates(registry: Registry, preferred: str | None) -> Iterator[Provider]:
+    if preferred is not None and preferred in registry.providers:
+        yield registry.providers[preferred]
+    yield from sorted(registry.providers.values(), key=preference)
+
+
+def _auto_endpoint(provider: Provider, settings: Settings, home: HomeLayout) -> str | None:
+    """The address from the settings, else from `<PROVIDER>_BASE_URL`, else the registry's."""
+    configured = settings.text("models", provider.id, "endpoint")
+    if configured is not None:
+        endpoint = clean_endpoint(configured)
+        if endpoint is None:
+            raise ConfigFileInvalid(home.settings_yaml, f"`models.{provider.id}.endpoint` must be {RULE}.")
+        return endpoint
+    variable = f"{provider.id.upper().replace('-', '_')}_BASE_URL"
+    from_env = (settings.env_lookup(variable) or "").strip()
+    if not from_env:
+        return provider.default_endpoint
+    endpoint = clean_endpoint(from_env)
+    if endpoint is None:
+        raise ConfigurationError(f"The environment variable {variable} must be {RULE}.")
+    return endpoint
+
+
+def _choice(agent: AgentConfig, provider: Provider, model_id: str, endpoint: str, key: str | None) -> ModelChoice:
+    info = provider.model(model_id)
+    max_tokens = agent.max_tokens or (info and info.max_output_tokens) or DEFAULT_MAX_TOKENS
+    return ModelChoice(
+        provider=provider.id,
+        runtime=provider.runtime,
+        endpoint=endpoint,
+        model_id=model_id,
+        label=info.display_name if info else model_id,
+        api_key=key,
+        max_tokens=max_tokens,
+        thinking=_thinking(agent, info, max_tokens),
+        prompt_caching=_caching(agent, info),
+        context_window=(info.max_context_window or info.context_window) if info else None,
+        vision=agent.image if agent.image is not None else (info.image if info else True),
+    )
+
+
+def _thinking(agent: AgentConfig, info: ModelInfo | None, max_tokens: int) -> Thinking | None:
+    capability = info.thinking if info else None
+    if agent.provider == AUTO and agent.thinking is None:
+        return default_thinking(capability, max_tokens)
+    return chosen_thinking(agent.thinking, capability, max_tokens, listed=info is not None)
+
+
+def _caching(agent: AgentConfig, info: ModelInfo | None) -> bool | str:
+    if agent.prompt_caching is not None:
+        return agent.prompt_caching
+    # A block that names its model says everything itself; the registry's defaults only fill in for `auto`.
+    return (info.caching_default if info and agent.provider == AUTO else None) or False
+
+
+def _check_runtime(provider: Provider) -> None:
+    if provider.runtime not in RUNTIMES:
+        raise ProviderUnknown(
+            f"The provider '{provider.id}' speaks '{provider.runtime}', which this version of Halo does not."
+            f" It can use: {', '.join(RUNTIMES)}.",
+            code="runtime_unknown",
+        )
+
+
+def _missing(agent: AgentConfig, provider: Provider, status: KeyStatus, home: HomeLayout) -> str:
+    variable = f"set the environment variable {status.env_name} and restart Halo, or " if status.env_name else ""
+    lack = (
+        "whose API key holds blanks or characters that no key has" if status.malformed else "which has no API key here"
+    )
+    return (
+        f"The agent '{agent.name}' uses {provider.display_name} ({provider.id}), {lack}."
+        f" To give it one, {variable}write the key under `{status.setting}` in {home.settings_yaml}."
+    )
+
+
+def _rehearsal(agent: AgentConfig) -> ModelChoice:
+    return ModelChoice(
+        provider=REHEARSAL,
+        runtime=REHEARSAL,
+        endpoint="",
+        model_id=REHEARSAL,
+        label=REHEARSAL_LABEL,
+        max_tokens=agent.max_tokens or DEFAULT_MAX_TOKENS,
+    )

@@ -1,0 +1,118 @@
+"""The settings files: `HALO_HOME/secrets/settings.yaml`, and over it `<workspace>/.halo/settings.yaml`, leaf by leaf.
+
+A workspace may come from anyone, so it never sets secrets, where keys are sent, or the limits of the sandbox.
+`<<NAME>>` inside a value stands for an environment variable, read through the lookup that is passed in; an unset one
+stays as it is written, so that a misspelt name shows. Which settings exist is left to those who read them.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents_app.config.errors import ConfigFileInvalid
+from agents_app.config.yaml_file import read_mapping
+from halo_project.layout import HomeLayout, WorkspaceLayout
+
+EnvLookup = Callable[[str], str | None]
+
+_ENV_NAME = re.compile(r"<<([A-Z_][A-Z0-9_]*)>>")
+_REFUSED_SEGMENTS = frozenset({"__proto__", "prototype", "constructor"})
+_GLOBAL_ONLY = (("general", "sandbox"), ("general", "server"), ("general", "evolution"))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Merged values. `ignored` names what the workspace's file may not set. Secrets are inside: no repr."""
+
+    values: Mapping[str, object] = field(repr=False)
+    env_lookup: EnvLookup = field(repr=False)
+    ignored: tuple[str, ...] = ()
+
+    def get(self, *path: str) -> object:
+        """The value at the path with `<<NAME>>` resolved, or None. A block is returned as it is written."""
+        value = self.written(*path)
+        return resolve_env(value, self.env_lookup) if isinstance(value, str) else value
+
+    def written(self, *path: str) -> object:
+        """The value as the file has it, `<<NAME>>` and all."""
+        node: object = self.values
+        for segment in path:
+            if not isinstance(node, Mapping):
+                return None
+            node = node.get(segment)
+        return node
+
+    def text(self, *path: str) -> str | None:
+        """A text or number at the path as stripped text; None when unset, blank or a block."""
+        value = self.get(*path)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            return None
+        return str(value).strip() or None
+
+
+def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> Settings:
+    """Raises ConfigFileInvalid naming file and line when one of the files is malformed."""
+    base = _read(home.settings_yaml)
+    if workspace is None:
+        return Settings(base, env_lookup)
+    over = _read(WorkspaceLayout(workspace).halo_dir / "settings.yaml")
+    ignored: list[str] = []
+    merged = _merge(base, over, (), ignored)
+    return Settings(merged, env_lookup, tuple(ignored))
+
+
+def resolve_env(text: str, env_lookup: EnvLookup) -> str:
+    """Each `<<NAME>>` replaced by the variable's value, or left standing when it is not set."""
+    if "<<" not in text:
+        return text
+    return _ENV_NAME.sub(lambda found: _value_or_self(found, env_lookup), text)
+
+
+def env_names(text: str) -> list[str]:
+    """The environment variables a written value refers to."""
+    return _ENV_NAME.findall(text)
+
+
+def _value_or_self(found: re.Match[str], env_lookup: EnvLookup) -> str:
+    value = env_lookup(found.group(1))
+    return found.group(0) if value is None else value
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    values = read_mapping(path) or {}
+    for dotted in _paths(values):
+        if not _REFUSED_SEGMENTS.isdisjoint(dotted):
+            raise ConfigFileInvalid(path, f"the key `{'.'.join(dotted)}` is not allowed; remove it.")
+    return values
+
+
+def _paths(values: Mapping[str, object], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in values.items():
+        path = (*prefix, *key.split("."))
+        yield path
+        if isinstance(value, Mapping):
+            yield from _paths(value, path)
+
+
+def _merge(
+    base: Mapping[str, object], over: Mapping[str, object], prefix: tuple[str, ...], ignored: list[str]
+) -> dict[str, object]:
+    merged = dict(base)
+    for key, value in over.items():
+        path = (*prefix, key)
+        below = base.get(key)
+        if _is_global_only(path):
+            ignored.append(".".join(path))
+        elif isinstance(value, Mapping):
+            merged[key] = _merge(below if isinstance(below, Mapping) else {}, value, path, ignored)
+        elif value is not None and not isinstance(below, Mapping):
+            # A single value never replaces a whole block: that would wipe leaves it does not name.
+            merged[key] = value
+    return merged
+
+
+def _is_global_only(path: tuple[str, ...]) -> bool:
+    if "secrets" in path or path in _GLOBAL_ONLY:
+        return True
+    return len(path) == 3 and path[0] == "models" and path[2] == "endpoint"

@@ -1,0 +1,222 @@
+"""What every door calls: send words to a session, stop or interrupt it, delete it.
+
+Each call is one transaction whose commit is the acknowledgement, then hints for speed (a published control, a wake-up,
+a pending row for the viewers) that may be lost without harm. Runs, files and models are not touched here.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
+from agents_app.config.model_choice import choose_model
+from agents_app.inbound_images import InboundImage, save_images
+from agents_app.wake import dispatch_soon
+from halo_project.clock import utcnow
+from halo_project.database import db
+from halo_project.errors import BadRequest, Conflict, NotFound
+from halo_project.layout import resolve_workspace
+from sessions_app import queue
+from sessions_app.bus import BusError, get_bus
+from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
+from sessions_app.lease import lock_session
+from sessions_app.log.encode import clean_text
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
+from sessions_app.workspaces import create_session, find_session, find_workspace, open_workspace
+
+logger = logging.getLogger(__name__)
+
+Kind = QueuedMessage.Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A message that will not be lost any more. `queued`: the session was busy; `duplicate`: it was sent before."""
+
+    session_pk: int
+    key: SessionKey
+    row_id: str
+    stamp: str
+    queued: bool = False
+    duplicate: bool = False
+
+    @property
+    def session_id(self) -> str:
+        return self.key.session_id
+
+
+async def send(
+    *,
+    workspace: str,
+    text: str,
+    session_id: str | None = None,
+    agent_id: str | None = None,
+    images: Sequence[InboundImage] = (),
+    client_msg_id: str | None = None,
+    kind: str = Kind.PERSON,
+) -> Accepted:
+    """Queue one message; returns once it is committed. Creates the session when it is new.
+
+    The same `client_msg_id` in the same workspace is acknowledged again and queued once. Raises BadRequest, NotFound
+    (workspace, agent), Conflict (archived, deleted), ProviderKeyMissing.
+    """
+    if not text.strip() and not images:
+        raise BadRequest("The message is empty.", code="empty_message")
+    draft = _Draft(workspace, clean_text(text), session_id, agent_id, tuple(images), client_msg_id, kind)
+    accepted, saved_images = await db(_send, draft)
+    if not accepted.duplicate:
+        await _publish_pending(accepted, draft, saved_images)
+    await _wake(accepted.session_pk, "message")
+    return accepted
+
+
+async def stop(*, workspace: str, session_id: str) -> bool:
+    """End the running round and fold what is queued into the history. False when there was nothing to stop."""
+    return await _control(workspace, session_id, "stop")
+
+
+async def interrupt(*, workspace: str, session_id: str) -> bool:
+    """End the running round now; what is queued becomes the next one. False when there was nothing to interrupt."""
+    return await _control(workspace, session_id, "interrupt")
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    workspace: str
+    text: str
+    session_id: str | None
+    agent_id: str | None
+    images: tuple[InboundImage, ...]
+    client_msg_id: str | None
+    kind: str
+
+
+def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
+    now = utcnow()
+    if draft.session_id is not None:
+        check_session_id(draft.session_id)
+    if draft.agent_id is not None:
+        check_agent_id(draft.agent_id)
+    resolve_workspace(draft.workspace)
+    workspace = open_workspace(draft.workspace, now)
+    earlier = queue.find_by_client_id(workspace.pk, draft.client_msg_id)
+    if earlier is not None:
+        return _accepted(earlier, duplicate=True), []
+    session_id = draft.session_id or new_session_id()
+    agent = _answering_agent(workspace, session_id, draft.agent_id)
+    choose_model(agent, settings.HALO_HOME, settings.HALO.lookup)  # raises when nobody could answer
+    images = save_images(resolve_workspace(draft.workspace), draft.images, now)
+    try:
+        with transaction.atomic():
+            session = _session_for_sending(workspace, session_id, agent, now)
+            busy = SessionRun.objects.filter(session=session).exists()
+            queue.requeue_failed(session)
+            row = queue.enqueue(
+                session,
+                kind=draft.kind,
+                now=now,
+                text=draft.text,
+                images=images,
+                client_msg_id=draft.client_msg_id,
+            )
+    except IntegrityError:
+        # The same message, or the first message of the same new session, was committed a moment ago by somebody else.
+        earlier = queue.find_by_client_id(workspace.pk, draft.client_msg_id)
+        if earlier is None:
+            raise Conflict("Another message created this session at the same moment; send it again.") from None
+        return _accepted(earlier, duplicate=True), []
+    return _accepted(row, session=session, busy=busy), images
+
+
+def _accepted(
+    row: QueuedMessage, *, session: AgentSession | None = None, busy: bool = False, duplicate: bool = False
+) -> Accepted:
+    session = session or row.session
+    key = SessionKey(row.workspace_id, session.session_id)
+    return Accepted(session.pk, key, row.row_id, queue.stamp_of(row), queued=busy, duplicate=duplicate)
+
+
+def _answering_agent(workspace: Workspace, session_id: str, agent_id: str | None) -> AgentConfig:
+    """The agent of an existing session; else the one asked for; else the workspace's first choice."""
+    root = resolve_workspace(workspace.path)
+    session = find_session(workspace, session_id)
+    if session is not None:
+        return load_agent(session.agent_id, root, settings.HALO_HOME)
+    return load_agent(agent_id or default_agent_id(root, settings.HALO_HOME), root, settings.HALO_HOME)
+
+
+def _session_for_sending(workspace: Workspace, session_id: str, agent: AgentConfig, now) -> AgentSession:
+    session = find_session(workspace, session_id)
+    if session is None:
+        return create_session(workspace, session_id, agent_id=agent.agent_id, agent_name=agent.name, now=now)
+    session = lock_session(session.pk)
+    if session is None or session.deleting:
+        raise Conflict("This session is being deleted; start a new one.", code="session_deleted")
+    if session.archived_at is not None:
+        raise Conflict("This session is archived and takes no more messages.", code="session_archived")
+    return session
+
+
+async def _publish_pending(accepted: Accepted, draft: _Draft, images: list[dict[str, str]]) -> None:
+    frame = {
+        "type": "chat:queued",
+        "sessionId": accepted.session_id,
+        "rowId": accepted.row_id,
+        "text": draft.text,
+        "images": images,
+        "stamp": accepted.stamp,
+    }
+    if draft.client_msg_id is not None:
+        frame["clientMsgId"] = draft.client_msg_id
+    try:
+        await get_bus().publish(accepted.key, [frame])
+    except BusError as error:
+        logger.warning("viewers do not see a pending message yet: %s", error)
+
+
+async def _wake(session_pk: int, kind: str, round_id: str = "") -> None:
+    """Tell a running holder, and queue a wake-up for the case that there is none. Both are hints."""
+    try:
+        await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id})
+    except BusError as error:
+        logger.warning("a running turn hears of a %s only by its next renewal: %s", kind, error)
+    await dispatch_soon(session_pk)
+
+
+async def _control(workspace: str, session_id: str, control: str) -> bool:
+    found = await db(_enqueue_control, workspace, session_id, control)
+    if found is None:
+        return False
+    session_pk, round_id = found
+    await _wake(session_pk, control, round_id)
+    return True
+
+
+def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int, str] | None:
+    session = find_session(find_workspace(workspace), check_session_id(session_id))
+    if session is None:
+        raise NotFound("There is no such session in this workspace.", code="session_missing")
+    with transaction.atomic():
+        session = lock_session(session.pk)
+        if session is None:
+            return None
+        run = SessionRun.objects.filter(session=session).first()
+        if run is None and not queue.has_queued(session.pk):
+            return None
+        round_id = f"{run.run_id}:{run.round}" if run is not None else ""
+        same = QueuedMessage.objects.filter(
+            session=session, state=queue.State.QUEUED, control=control, control_round=round_id
+        )
+        if not same.exists():
+            queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control=control, control_round=round_id)
+    return session.pk, round_id
+
+
+async def delete(*, workspace: str, session_id: str) -> int:
+    """Delete a session and all below it. See `deletion.py`."""
+    from agents_app import deletion
+
+    return await deletion.delete(workspace=workspace, session_id=session_id)

@@ -1,0 +1,106 @@
+"""Deleting a session with everything under it: tombstone first, files under the lease, rows last.
+
+A crash anywhere leaves the tombstone, and the sweep finishes what was begun. Writers that see it write nothing.
+"""
+
+import asyncio
+import re
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from halo_project.clock import utcnow
+from halo_project.database import db
+from halo_project.errors import Conflict, NotFound
+from sessions_app import lease as leases
+from sessions_app import queue
+from sessions_app.bus import BusError, get_bus
+from sessions_app.identifiers import SessionKey, check_session_id, leaf
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.process_identity import this_process
+from sessions_app.workspaces import find_session, find_workspace, paths_of
+
+WAIT_FOR_HOLDER_S = 5.0
+
+
+async def delete(*, workspace: str, session_id: str) -> int:
+    """Delete the session and all below it; returns how many. Raises NotFound; Conflict while one still ends."""
+    sessions = await db(_tombstone, workspace, session_id)
+    for session in sessions:
+        await _signal_holder(session.pk)
+    pending = {session.pk for session in sessions}
+    deadline = asyncio.get_running_loop().time() + WAIT_FOR_HOLDER_S
+    while pending:
+        pending = {pk for pk in pending if not await db(finish_delete, pk)}
+        if pending and asyncio.get_running_loop().time() > deadline:
+            raise Conflict(
+                "The session is still ending its work; it disappears as soon as that is done.", code="deleting"
+            )
+        if pending:
+            await asyncio.sleep(0.05)
+    await _announce(sessions)
+    return len(sessions)
+
+
+def _tombstone(workspace: str, session_id: str) -> list[AgentSession]:
+    check_session_id(session_id)
+    found = find_session(find_workspace(workspace), session_id)
+    if found is None:
+        raise NotFound("There is no such session in this workspace.", code="session_missing")
+    with transaction.atomic():
+        subtree = list(
+            AgentSession.objects.select_for_update()
+            .filter(Q(pk=found.pk) | Q(workspace=found.workspace, session_id__startswith=f"{session_id}>"))
+            .order_by("pk")
+        )
+        AgentSession.objects.filter(pk__in=[session.pk for session in subtree]).update(deleting=True)
+        QueuedMessage.objects.filter(session__in=subtree, state=queue.State.QUEUED).update(
+            state=queue.State.DROPPED, text="", images=[]
+        )
+    return subtree
+
+
+def finish_delete(session_pk: int) -> bool:
+    """Remove files and row of a tombstoned session. False while somebody alive holds it."""
+    with transaction.atomic():
+        session = leases.lock_session(session_pk)
+        if session is None:
+            return True
+        lease = leases.acquire(session_pk, SessionRun.Kind.MAINTENANCE, this_process(), utcnow(), settings.HALO_TIMING)
+        if lease is None:
+            return False
+        for path in files_of(session):
+            path.unlink(missing_ok=True)
+        session.delete()
+        return True
+
+
+def files_of(session: AgentSession) -> list[Path]:
+    """Every file of a session by listing its folder: logs, segments, leftovers, 1.x files. Never by a stored count."""
+    folder = paths_of(session).ui.parent
+    seg = re.escape(leaf(session.session_id))
+    mine = re.compile(
+        rf"^{seg}\.(?:(?:ui|raw)\.jsonl|ui\.arch\.\d+\.[0-9a-f]+\.jsonl\.gz|migrating|json|arch\.\d+\.json\.gz)(?:\.tmp\..*)?$"
+    )
+    if not folder.is_dir():
+        return []
+    return [path for path in folder.iterdir() if mine.match(path.name)]
+
+
+async def _signal_holder(session_pk: int) -> None:
+    try:
+        await get_bus().signal({"session": session_pk, "kind": "delete", "round": ""})
+    except BusError:
+        return  # the holder hears of the tombstone by its next renewal
+
+
+async def _announce(sessions: list[AgentSession]) -> None:
+    for session in sessions:
+        frame = {"type": "session:deleted", "sessionId": session.session_id}
+        try:
+            await get_bus().publish(SessionKey(session.workspace_id, session.session_id), [frame])
+            await get_bus().notify(session.workspace_id, {"type": "session:changed", "sessionId": session.session_id})
+        except BusError:
+            return  # lists are fetched again on reconnect

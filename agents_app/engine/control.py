@@ -1,0 +1,45 @@
+"""How a running round is told to end: softly at the next boundary, or now and why. Pure."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+
+
+class CutOff(StrEnum):
+    """Why a round was ended before the model was done."""
+
+    STOP = "stop"  # a person stopped the run; nothing runs after it
+    INTERRUPT = "interrupt"  # end now, then go on with what is queued
+    SHUTDOWN = "shutdown"  # the worker exits; the run goes on elsewhere
+    LOST = "lost"  # the lease is gone or the session is being deleted: write nothing more
+
+
+class RoundControl:
+    """One per round. `yield_soon` is the soft interrupt; `cut_off` cancels the round's task with a reason.
+
+    The soft interrupt is only a hint, which may be late: `confirm` says whether something really waits.
+    """
+
+    def __init__(self, confirm: Callable[[], Awaitable[bool]] | None = None) -> None:
+        self.yield_soon = False
+        self._confirm = confirm
+        self.reason: CutOff | None = None
+        self._task: asyncio.Task | None = None
+
+    def attach(self, task: asyncio.Task) -> None:
+        self._task = task
+        if self.reason is not None:
+            task.cancel()
+
+    def cut_off(self, reason: CutOff) -> None:
+        """End the round now. The first reason stands, except that a lost lease outranks every other."""
+        if self.reason is None or reason is CutOff.LOST:
+            self.reason = reason
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+
+    async def should_yield(self) -> bool:
+        """Asked at a boundary. A hint that nothing stands behind is forgotten."""
+        if self.yield_soon and self._confirm is not None:
+            self.yield_soon = await self._confirm()
+        return self.yield_soon

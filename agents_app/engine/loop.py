@@ -1,0 +1,153 @@
+"""One round: ask the model, run its tools, ask again, until it is done, told to yield, cut off, or fails.
+
+The round's words are in both logs at every save point, whatever ends it. Which rounds there are, leases and queues are
+the runner's business. Pure: no Django.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+from agents_app.engine import texts
+from agents_app.engine.control import CutOff, RoundControl
+from agents_app.engine.loop_detection import LoopDetector
+from agents_app.engine.model_call import ModelCaller
+from agents_app.engine.retry import RetryPolicy
+from agents_app.engine.tool_batch import ToolBatch
+from agents_app.engine.transcript import Transcript
+from agents_app.runtimes.base import ModelRequest, Reply, Runtime
+from agents_app.runtimes.errors import ModelError
+from agents_app.tools.base import Tool, ToolContext
+from sessions_app.events import CallFinished, Failed, Notice, ToolCalled
+from sessions_app.messages import Usage
+
+Status = Literal["done", "yielded", "failed", "refused", "cut_off"]
+
+
+@dataclass(slots=True)
+class RoundResult:
+    """How a round ended. `output` is all its text, `final_output` the text that no tool call followed."""
+
+    status: Status = "done"
+    output: str = ""
+    final_output: str = ""
+    error: ModelError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSetup:
+    """Everything a round needs besides the transcript: who answers, with which tools, under which rules."""
+
+    agent_name: str
+    runtime: Runtime
+    request: ModelRequest
+    tools: dict[str, Tool]
+    context: ToolContext
+    policy: RetryPolicy
+
+
+class Round:
+    """Runs once. Afterwards both logs hold everything that was said; only the last reply may still be in flight."""
+
+    def __init__(self, transcript: Transcript, setup: RoundSetup, control: RoundControl):
+        self._transcript = transcript
+        self._setup = setup
+        self._control = control
+        self._caller = ModelCaller(transcript, setup.runtime, setup.request, setup.policy, setup.agent_name)
+        self._detector = LoopDetector()
+        self._batch: ToolBatch | None = None
+        self._calling = False
+        self.result = RoundResult()
+
+    async def run(self) -> RoundResult:
+        """Raises LeaseLost or OSError when the logs cannot be written; every other end is a RoundResult."""
+        try:
+            await self._loop()
+        except ModelError as error:
+            self._land_failure(error)
+        except asyncio.CancelledError:
+            if self._control.reason is None:
+                raise
+            self._land_cut_off(self._control.reason)
+        return self.result
+
+    async def _loop(self) -> None:
+        while True:
+            self._calling = True
+            reply = await self._caller.call()
+            self._calling = False
+            if reply.stop_reason == "refusal":
+                self._land_refusal(reply)
+                return
+            await self._land_reply(reply)
+            if not reply.tool_calls:
+                return
+            self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)
+            await self._batch.run()
+            self._batch = None
+            if await self._control.should_yield():
+                self.result.status = "yielded"
+                return
+
+    async def _land_reply(self, reply: Reply) -> None:
+        turn_id = self._caller.attempt.turn_id
+        if reply.blocks:
+            self._transcript.raw.append({"role": "assistant", "content": reply.blocks})
+        else:
+            self._transcript.emit(Notice(texts.EMPTY_REPLY))
+        for call in reply.tool_calls:
+            self._transcript.emit(ToolCalled(call.name, call.id, call.input, turn_id))
+        self._note_usage(reply)
+        self.result.output += reply.text
+        if not reply.tool_calls:
+            self.result.final_output = reply.text
+            return  # the runner saves it together with the finished row
+        await self._transcript.save()
+
+    def _note_usage(self, reply: Reply) -> None:
+        """A usage the vendor did not tell stays unknown: no row claims that it was nothing."""
+        for notice in reply.notices:
+            self._transcript.emit(Notice(notice))
+        if reply.usage is None:
+            return
+        attempt = self._caller.attempt
+        usage: Usage = {**reply.usage, **attempt.timings()}  # type: ignore[typeddict-item]
+        thinking = self._setup.request.thinking
+        if thinking is not None and thinking.effort:
+            usage["thinkingEffort"] = thinking.effort
+        self._transcript.emit(CallFinished(usage, reply.model_id, attempt.turn_id))
+
+    def _land_refusal(self, reply: Reply) -> None:
+        details = reply.stop_details or {}
+        self._note_usage(reply)
+        self._transcript.emit(
+            Notice(
+                texts.refusal(
+                    self._setup.agent_name, str(details.get("category") or ""), str(details.get("explanation") or "")
+                )
+            ),
+        )
+        self.result.status = "refused"
+
+    def _land_failure(self, error: ModelError) -> None:
+        self._land_partial(texts.REPLY_ERROR)
+        self._transcript.emit(Failed(error.message, error.code))
+        self.result.status, self.result.error = "failed", error
+
+    def _land_cut_off(self, reason: CutOff) -> None:
+        self.result.status = "cut_off"
+        if reason is CutOff.LOST:
+            return
+        if self._batch is not None:
+            self._batch.close_open(reason)
+        self._land_partial(texts.REPLY_CUT[reason])
+
+    def _land_partial(self, marker: str) -> None:
+        """What had streamed when the call broke off, with a sentence that says so, as the model's own words."""
+        text = self._caller.attempt.text if self._calling else ""
+        self._calling = False
+        if text.strip():
+            self._transcript.raw.append(
+                {"role": "assistant", "content": [{"type": "text", "text": f"{text}\n\n{marker}"}]}
+            )
+            self.result.output += text

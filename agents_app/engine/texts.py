@@ -1,0 +1,49 @@
+"""The fixed sentences the engine puts into histories and logs. Pure; docs/engine.md lists where each appears."""
+
+from agents_app.engine.control import CutOff
+
+REPLY_CUT = {
+    CutOff.STOP: "[This reply was interrupted by the user.]",
+    CutOff.INTERRUPT: "[This reply was interrupted by the user.]",
+    CutOff.SHUTDOWN: "[This reply was cut off by a server restart.]",
+}
+REPLY_ERROR = "[This reply was cut off by an error.]"
+CALL_CUT_UI = "[interrupted by user]"
+CALL_CUT_RESTART = "[interrupted by a server restart]"
+COMMAND_CUT_RESTART = (
+    "[Command cut off by a server restart — it was still running when the server shut down, so it may or may not have "
+    "taken effect. Check before re-running it.]"
+)
+MAX_TOKENS_CALL = (
+    "Error: this call was not run: the reply reached its length limit, so its arguments may be incomplete. "
+    "Send the call again, in smaller parts if it is long."
+)
+LOOP_WARNING = (
+    "[System: this is the third time that the same call with the same arguments was made. Its result will not change "
+    "by itself; try something else or say what blocks you.]"
+)
+EMPTY_REPLY = "The model ended its reply without any text."
+CRASH_LOOP = "This session stopped: its turn ended the worker three times. Send a message to try again."
+
+
+def refusal(agent: str, category: str, explanation: str) -> str:
+    detail = f" ({category})" if category else ""
+    reason = f": {explanation}" if explanation else "."
+    return f"⚠️ [{agent}] The model declined to respond{detail}{reason} A new session (/new) may help."
+
+
+def bad_input(tool: str, problem: str) -> str:
+    return f"Error: {tool} was not run: {problem} Send the call again with complete, valid JSON arguments."
+
+
+def unknown_tool(name: str, known: list[str]) -> str:
+    return f'Error: unknown tool "{name}". Available: {", ".join(known) or "none"}.'
+
+
+def retrying(agent: str, kind: str, seconds: float, attempt: int, attempts: int) -> str:
+    cause = {
+        "throttled": "the model is rate limited",
+        "transient": "the model's server had a temporary error",
+        "network": "the connection to the model broke",
+    }.get(kind, "the model call failed")
+    return f"{agent}: {cause}; trying again in {seconds:.0f} s (attempt {attempt} of {attempts})."

@@ -1,0 +1,153 @@
+"""A session while this process runs it: its lease, its two logs, its viewers, and what changes on its row.
+
+Opened by the runner for one run and closed at its end; parsed logs are kept for the next run as long as nobody else
+writes the files.
+"""
+
+import time
+from collections import OrderedDict
+from pathlib import Path
+
+from agents_app.engine.control import RoundControl
+from agents_app.process_ledger import ProcessLedger
+from halo_project.clock import iso_ms, now_ms
+from halo_project.database import db
+from halo_project.timing import Timing
+from sessions_app import rounds
+from sessions_app.bus import Bus, BusError
+from sessions_app.events import Completed
+from sessions_app.identifiers import SessionKey
+from sessions_app.lease import Lease
+from sessions_app.log.paths import SessionPaths
+from sessions_app.models import AgentSession
+from sessions_app.publisher import Publisher
+from sessions_app.rounds import Begun, Columns
+from sessions_app.store import SessionLogs, SessionStore, load_logs
+from sessions_app.workspaces import paths_of
+
+TAKEOVER_SEQ_STEP = 1_000_000  # a taken-over session's events leave a gap, so that every viewer takes a snapshot
+CACHE_BYTES = 64 * 1024 * 1024
+
+
+class SessionCache:
+    """Parsed logs of sessions that ran here lately, least recently used out first, bounded by the files' bytes."""
+
+    def __init__(self, max_bytes: int = CACHE_BYTES):
+        self._max_bytes = max_bytes
+        self._logs: OrderedDict[Path, SessionLogs] = OrderedDict()
+
+    def take(self, paths: SessionPaths) -> SessionLogs | None:
+        logs = self._logs.pop(paths.ui, None)
+        return logs if logs is not None and logs.is_current() else None
+
+    def put(self, paths: SessionPaths, logs: SessionLogs) -> None:
+        self._logs[paths.ui] = logs
+        while self._logs and sum(each.size for each in self._logs.values()) > self._max_bytes:
+            self._logs.popitem(last=False)
+
+
+class HeldSession:
+    """Everything the runner needs of one session."""
+
+    def __init__(
+        self, begun: Begun, paths: SessionPaths, logs: SessionLogs, bus: Bus, timing: Timing, cache: SessionCache
+    ):
+        self.session: AgentSession = begun.session
+        self.lease: Lease = begun.lease
+        self.key = SessionKey(begun.session.workspace_id, begun.session.session_id)
+        self.workspace = Path(begun.session.workspace.path)
+        self.paths = paths
+        self.control: RoundControl | None = None
+        self.rounds_run = 0
+        self.last_row_id = ""
+        self.system_prompt = ""
+        self._noted_context: str | None = None
+        self.healthy = True  # False: memory and files may differ, so the parsed logs are not kept
+        self._bus = bus
+        self._cache = cache
+        self._timing = timing
+        self._last_columns = time.monotonic()
+        step = TAKEOVER_SEQ_STEP if begun.lease.taken_over else 0
+        publisher = Publisher(
+            bus, self.key, seq=begun.session.event_seq + step, coalesce_s=timing.stream_coalesce_ms / 1000
+        )
+        self.store = SessionStore(self.key, logs, begun.lease, publisher)
+        self.processes = ProcessLedger(begun.lease)
+
+    @classmethod
+    async def open(cls, begun: Begun, bus: Bus, timing: Timing, cache: SessionCache) -> "HeldSession":
+        """Load the logs, or take those kept from the last run. Raises OSError and what the log room raises."""
+        paths = paths_of(begun.session)
+        logs = None if begun.lease.taken_over else cache.take(paths)
+        if logs is None:
+            logs = await load_logs(paths, begun.session.agent_name or begun.session.agent_id)
+            logs.state.context_tokens = begun.session.context_tokens
+            logs.state.output_tokens = begun.session.total_output_tokens
+        return cls(begun, paths, logs, bus, timing, cache)
+
+    def last_reply_id(self) -> str:
+        """Id of the newest finished assistant row, '' when there is none."""
+        for row in reversed(self.store.state.rows):
+            if row.get("type") == "assistant":
+                return str(row.get("id", ""))
+        return ""
+
+    def last_user_row_id(self) -> str:
+        """Id of the newest user row: it names the round that answered it."""
+        for row in reversed(self.store.state.rows):
+            if row.get("role") == "user":
+                return str(row.get("id", ""))
+        return ""
+
+    def last_context(self) -> str | None:
+        """The system prompt that the log noted last."""
+        if self._noted_context is None:
+            for row in reversed(self.store.state.rows):
+                if row.get("type") == "context":
+                    self._noted_context = row.get("systemPrompt")
+                    break
+        return self._noted_context
+
+    def noted(self, system_prompt: str) -> None:
+        self._noted_context = system_prompt
+
+    def columns_now(self, output: str | None = None) -> Columns:
+        """What the end of a round writes on the session's row, the number of the coming `complete` included."""
+        state = self.store.state
+        fixed = {
+            "context_tokens": state.context_tokens,
+            "total_output_tokens": state.output_tokens,
+            "last_activity_at": iso_ms(now_ms()),
+            "event_seq": self.store.publisher.seq + 1,
+        }
+        if output is not None:
+            fixed["output"] = output
+        return Columns(fixed=fixed)
+
+    async def progress(self) -> None:
+        """Show life on the row in the middle of a turn, at most once per `row_throttle`."""
+        if time.monotonic() - self._last_columns < self._timing.row_throttle:
+            return
+        self._last_columns = time.monotonic()
+        state = self.store.state
+        fixed = {"context_tokens": state.context_tokens, "last_activity_at": iso_ms(now_ms())}
+        await db(rounds.progress, self.lease, Columns(fixed=fixed))
+
+    async def drain(self) -> None:
+        await self.store.publisher.drain()
+
+    async def completed(self) -> None:
+        """The lease is released: tell the viewers of the session, and everybody's lists."""
+        self.store.emit(Completed())
+        await self.drain()
+        try:
+            await self._bus.notify(self.key.workspace_id, {"type": "session:changed", "sessionId": self.key.session_id})
+        except BusError:
+            return  # a list is fetched again on the next hint or reconnect
+
+    async def close(self) -> None:
+        """End the publisher; keep the parsed logs for the next run when they are what the files hold."""
+        await self.store.publisher.close()
+        await self.processes.close()
+        if self.healthy and not self.lease.lost and not self.lease.deleting and not self.store.state.take_unsaved():
+            self._cache.put(self.paths, self.store.logs)

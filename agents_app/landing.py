@@ -1,0 +1,81 @@
+"""Puts queued messages into both logs at the beginning of their round. Idempotent: what is there already is skipped.
+
+A message becomes a user row with its pre-minted id, and one stamped block group in the raw history: its images, then
+`[<stamp>] <text>`. The caller saves, then marks the rows landed.
+"""
+
+import base64
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessions_app.events import UserLanded
+from sessions_app.messages import Block, stamped
+from sessions_app.models import QueuedMessage
+from sessions_app.queue import stamp_of
+from sessions_app.rounds import Columns
+from sessions_app.store import SessionStore
+
+logger = logging.getLogger(__name__)
+
+TITLE_CHARS = 60
+_IMAGE_LINE = re.compile(r"^\[图片已保存: [^\n]*\]\n?", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What landing did to the session's row: how many exchanges began, and a title if there is none yet."""
+
+    columns: Columns
+    last_row_id: str
+
+
+def land(store: SessionStore, rows: list[QueuedMessage], workspace: Path) -> Landed:
+    """Add the rows to both logs in memory. Nothing is saved yet."""
+    blocks: list[Block] = []
+    for row in rows:
+        stamp = stamp_of(row)
+        if not store.raw.holds_stamp(stamp):
+            blocks.extend(_raw_blocks(row, stamp, workspace))
+        if row.row_id not in store.state.row_ids:
+            store.emit(UserLanded(row.row_id, ui_text(row, workspace), stamp))
+    if blocks:
+        store.raw.add_user_blocks(blocks)
+    first = next((row for row in rows if row.text), None)
+    title = title_from(first.text) if first is not None and first.kind == QueuedMessage.Kind.PERSON else None
+    return Landed(Columns(title=title, exchanges=len(rows)), rows[-1].row_id if rows else "")
+
+
+def ui_text(row: QueuedMessage, workspace: Path) -> str:
+    """The words as a person reads them: a line for each saved image, then the text."""
+    lines = [f"[图片已保存: {workspace / image['path']}]" for image in row.images]
+    text = _addressed(row)
+    return "\n".join([*lines, text] if text else lines)
+
+
+def title_from(text: str) -> str | None:
+    """The first words of a session, as its name in lists."""
+    words = " ".join(_IMAGE_LINE.sub("", text).split())
+    return words[:TITLE_CHARS] or None
+
+
+def _addressed(row: QueuedMessage) -> str:
+    if row.source_session_id:
+        return f"(from: session {row.source_session_id})\n{row.text}"
+    return row.text
+
+
+def _raw_blocks(row: QueuedMessage, stamp: str, workspace: Path) -> list[Block]:
+    images = [_image_block(workspace / image["path"], image["mimeType"]) for image in row.images]
+    text = _addressed(row)
+    return [*images, {"type": "text", "text": stamped(stamp, text) if text else f"[{stamp}]"}]
+
+
+def _image_block(path: Path, mime_type: str) -> Block:
+    try:
+        data = base64.b64encode(path.read_bytes()).decode()
+    except OSError as error:
+        logger.warning("an image was gone before its message landed: %s", error)
+        return {"type": "text", "text": f"[image removed: {path.name}]"}
+    return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}

@@ -1,0 +1,64 @@
+"""Brings the UI log up to the raw log after a crash between the two writes of one save. Raw is never changed here.
+
+Raw is written first, so the UI can only lack something at the end: a call, a result, or the last words. What it lacks
+is emitted again as ordinary events under the turn id `recovered`. Pure: no Django.
+"""
+
+from agents_app.engine.repair import blocks_of
+from sessions_app.events import Event, TextArrived, ToolCalled, ToolFinished
+from sessions_app.messages import Block, RawMessage, Row, is_main_user_row, row_blocks
+from sessions_app.ui_state import UIState
+
+TURN_ID = "recovered"
+
+
+def missing_events(messages: list[RawMessage], state: UIState) -> list[Event]:
+    """Events that add to the UI what raw holds of the last turn and the UI does not."""
+    shown = _shown_blocks(state)
+    calls = {block["toolCall"].get("toolUseId"): block["toolCall"] for block in shown if block["type"] == "tool_call"}
+    texts = [block["text"] for block in shown if block["type"] == "text"]
+    events: list[Event] = []
+    for message in _last_turn(messages):
+        for block in blocks_of(message):
+            if message["role"] == "assistant":
+                events.extend(_missing_words(block, calls, texts))
+            elif block.get("type") == "tool_result" and "output" not in calls.get(block["tool_use_id"], {"output": ""}):
+                events.append(ToolFinished(block["tool_use_id"], _plain(block.get("content"))))
+    return events
+
+
+def _missing_words(block: Block, calls: dict, texts: list[str]) -> list[Event]:
+    if block.get("type") == "tool_use" and block["id"] not in calls:
+        calls[block["id"]] = {}
+        return [ToolCalled(block["name"], block["id"], block.get("input") or {}, TURN_ID)]
+    if block.get("type") == "text" and not any(block["text"] in text for text in texts):
+        partial = next((text for text in reversed(texts) if text and block["text"].startswith(text)), "")
+        return [TextArrived(block["text"][len(partial) :], TURN_ID)]
+    return []
+
+
+def _last_turn(messages: list[RawMessage]) -> list[RawMessage]:
+    """The messages after the newest one that a person or an agent spoke."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.get("role") == "user" and any(block.get("type") == "text" for block in blocks_of(message)):
+            return messages[index + 1 :]
+    return messages
+
+
+def _shown_blocks(state: UIState) -> list[Block]:
+    """Blocks of the assistant rows after the newest user row, the in-flight reply last."""
+    rows: list[Row] = []
+    for row in reversed(state.rows):
+        if is_main_user_row(row):
+            break
+        rows.append(row)
+    blocks = [block for row in reversed(rows) if row.get("type") == "assistant" for block in row_blocks(row)]
+    return [*blocks, *(state.inflight.blocks if state.inflight is not None else [])]
+
+
+def _plain(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text")

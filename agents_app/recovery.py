@@ -1,0 +1,128 @@
+"""What a run needs after its worker died: files brought level, open calls closed, the root nudged to go on.
+
+`recover` works on a lease that was just taken over; `sweep` finds sessions that need a worker. Every step is
+conditional on what stands in files and rows, so that a crash in the middle of a recovery is recovered in turn.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from agents_app import outcome
+from agents_app.engine import texts
+from agents_app.engine.repair import INTERRUPTED_RESULT, open_calls, repair
+from agents_app.held_session import HeldSession
+from agents_app.mend import missing_events
+from agents_app.process_ledger import end_leftovers
+from halo_project.clock import iso_ms, now_ms, utcnow
+from halo_project.database import db
+from halo_project.timing import Timing
+from sessions_app import lease as leases
+from sessions_app import queue, rounds
+from sessions_app.events import Notice, ToolFinished
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.rounds import Columns
+
+logger = logging.getLogger(__name__)
+
+MAX_TAKEOVERS = 3
+
+NUDGE = (
+    "[System] The server restarted at {at} while you were mid-turn. Your history is intact up to the last finished tool "
+    "call; the call in flight was cut off and may or may not have taken effect: check before repeating anything that "
+    "changes things. Go on with the task from there. Sub-agents that were running are stopped; wake them with "
+    "query_session if you still need them."
+)
+
+
+async def recover(held: HeldSession) -> queue.Batch | None:
+    """Bring a taken-over session in order; returns its next batch, or None when nothing is left and it is released."""
+    ended = end_leftovers(held.lease.commands)
+    logger.warning("session %s: taken over from a dead worker (%d commands ended)", held.key.session_id, ended)
+    was_open = held.lease.base_row is not None and is_open(held)
+    await _level_files(held)
+    nudge = await _close_open_turn(held) if was_open else False
+    held.store.finish_reply()
+    await held.store.save()
+    await held.drain()
+    return await db(_settle, held.lease, held.columns_now(), nudge, not was_open, held)
+
+
+def is_open(held: HeldSession) -> bool:
+    """True when the last round was cut off: the model still owes an answer, and no error row says why it gave none."""
+    return held.store.raw.has_open_turn() and not _ended_in_error(held)
+
+
+def _ended_in_error(held: HeldSession) -> bool:
+    for row in reversed(held.store.state.rows):
+        if row.get("type") == "notification":
+            return str(row.get("content", "")).startswith("Error: ")
+        if row.get("role") == "user":
+            return False
+    return False
+
+
+async def _level_files(held: HeldSession) -> None:
+    store = held.store
+    store.emit(*missing_events(store.raw.messages, store.state))
+    calls = open_calls(store.raw.messages)
+    unanswered = {call["id"] for call in calls}
+    store.raw.replace_all(repair(store.raw.messages))
+    for block in store.state.inflight.blocks if store.state.inflight is not None else ():
+        call = block.get("toolCall")
+        if call and "output" not in call:
+            shown = texts.CALL_CUT_RESTART if call["toolUseId"] in unanswered else INTERRUPTED_RESULT
+            store.emit(ToolFinished(call["toolUseId"], shown))
+    await store.save()
+
+
+async def _close_open_turn(held: HeldSession) -> bool:
+    """True when the session is to be nudged; False when it kept ending its workers and is left alone."""
+    if held.lease.takeovers >= MAX_TAKEOVERS:
+        held.store.emit(Notice(texts.CRASH_LOOP))
+        return False
+    return held.session.parent_session_id is None
+
+
+def _settle(
+    lease: leases.Lease, columns: Columns, nudge: bool, finished: bool, held: HeldSession
+) -> queue.Batch | None:
+    now = utcnow()
+
+    def owed() -> None:
+        if nudge and not _stop_is_pending(lease):
+            session = AgentSession.objects.get(pk=lease.session_pk)
+            queue.enqueue(
+                session,
+                kind=QueuedMessage.Kind.NUDGE,
+                now=now,
+                text=NUDGE.format(at=iso_ms(now_ms())),
+                origin=f"nudge:{lease.run_id}:{lease.takeovers}",
+            )
+        if finished and lease.base_row is not None and held.last_reply_id() != lease.base_row:
+            outcome.write(outcome.Outcome(lease.session_pk, held.last_user_row_id(), "done", "", ""))
+
+    return rounds.finish(lease, columns, owed, lease.round_id, now)
+
+
+def _stop_is_pending(lease: leases.Lease) -> bool:
+    return QueuedMessage.objects.filter(
+        session_id=lease.session_pk, state=queue.State.QUEUED, control="stop", control_round=lease.round_id
+    ).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Sessions that a sweep found: with a dead holder, with forgotten messages, with an unfinished deletion."""
+
+    wake: list[int]
+    delete: list[int]
+
+
+def sweep(timing: Timing) -> Found:
+    """Look for what needs a worker. Reads only; what it finds is woken, and waking is idempotent."""
+    now = utcnow()
+    dead = leases.dead_runs(now, timing)
+    forgotten = queue.forgotten(now, timing.queued_grace)
+    held = SessionRun.objects.values_list("session_id", flat=True)
+    doomed = AgentSession.objects.filter(deleting=True).exclude(pk__in=held).values_list("pk", flat=True)
+    return Found(wake=list(dict.fromkeys([*dead, *forgotten])), delete=list(doomed))

@@ -1,0 +1,84 @@
+"""Gathers what a round needs: the agent's configuration, its model, prompt and tools, as they are right now.
+
+Read anew for every round, so that an edited `agent.yaml`, a new key or a changed prompt counts from the next message on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+
+from agents_app.config.agents import AgentConfig, load_agent
+from agents_app.config.model_choice import ModelChoice, choose_model
+from agents_app.config.prompt import build_system_prompt
+from agents_app.engine.loop import RoundSetup
+from agents_app.engine.retry import RetryPolicy
+from agents_app.held_session import HeldSession
+from agents_app.runtimes.base import ModelRequest, ToolSpec
+from agents_app.runtimes.registry import create_runtime
+from agents_app.tools.base import Tool, ToolContext, ToolLimits
+from agents_app.tools.registry import tools_for
+from halo_project.clock import utcnow
+from sessions_app.events import ContextSent
+
+
+async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
+    """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
+    agent, choice, tools, prompt = await asyncio.to_thread(
+        _read_configuration, held.session.agent_id, held.workspace, held.session.parent_session_id is None
+    )
+    runtime = await create_runtime(choice, timeout_s=settings.HALO.model_timeout_s)
+    held.system_prompt = prompt
+    return RoundSetup(
+        agent_name=agent.name,
+        runtime=runtime,
+        request=_request(held, choice, tools, prompt),
+        tools=tools,
+        context=_tool_context(held, shutting_down),
+        policy=RetryPolicy(scale=settings.HALO.time_scale),
+    )
+
+
+def note_context(held: HeldSession) -> None:
+    """Keep the system prompt in the log when it differs from the one noted last: it explains the answers after it."""
+    if held.last_context() != held.system_prompt:
+        held.store.emit(ContextSent(held.system_prompt))
+        held.noted(held.system_prompt)
+
+
+def _read_configuration(
+    agent_id: str, workspace: Path, root: bool
+) -> tuple[AgentConfig, ModelChoice, dict[str, Tool], str]:
+    home = settings.HALO_HOME
+    agent = load_agent(agent_id, workspace, home)
+    choice = choose_model(agent, home, settings.HALO.lookup)
+    tools = tools_for(agent.tools)
+    specs = [ToolSpec(tool.name, tool.description, tool.input_schema) for tool in tools.values()]
+    prompt = build_system_prompt(agent, workspace, home, root=root, tools=specs, now=utcnow())
+    return agent, choice, tools, prompt
+
+
+def _request(held: HeldSession, choice: ModelChoice, tools: dict[str, Tool], prompt: str) -> ModelRequest:
+    return ModelRequest(
+        model=choice.model_id,
+        system=prompt,
+        messages=[],
+        tools=[ToolSpec(tool.name, tool.description, tool.input_schema) for tool in tools.values()],
+        max_tokens=choice.max_tokens,
+        thinking=choice.thinking,
+        prompt_caching=choice.prompt_caching,
+        cache_key=held.key.hash,
+    )
+
+
+def _tool_context(held: HeldSession, shutting_down: Callable[[], bool]) -> ToolContext:
+    env = settings.HALO
+    return ToolContext(
+        workspace=held.workspace,
+        home=Path.home(),
+        limits=ToolLimits(shell_timeout_s=env.shell_timeout_s, web_fetch_timeout_s=env.web_fetch_timeout_s),
+        access=held.session.access_level,
+        processes=held.processes,
+        shutting_down=shutting_down,
+    )

@@ -1,0 +1,117 @@
+"""The body of an Anthropic Messages request, made from a ModelRequest.
+
+The stored history is the wire's own form; this copies only the messages that must differ: thinking that cannot be
+replayed, blank text, results that are not first, images for a model that sees none, cache marks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents_app.runtimes.base import ModelRequest, Thinking
+from sessions_app.messages import Block, RawMessage
+
+_THINKING = ("thinking", "redacted_thinking")
+NO_IMAGE = "[An image was here; this model cannot see images.]"
+
+
+def build_body(request: ModelRequest, *, vision: bool, strip_thinking: bool) -> dict[str, Any]:
+    """A new dict; the request's messages are shared with it, never changed."""
+    messages = usable_messages(request.messages, vision=vision, strip_thinking=strip_thinking)
+    mark = _cache_mark(request.prompt_caching)
+    body: dict[str, Any] = {"model": request.model, "max_tokens": request.max_tokens, "stream": True}
+    body |= _thinking(request.thinking, request.max_tokens, messages)
+    if request.system:
+        body["system"] = [{"type": "text", "text": request.system, **mark}]
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+            for tool in request.tools
+        ]
+    body["messages"] = _mark_last(messages, mark) if mark else messages
+    return body
+
+
+def usable_messages(messages: Sequence[RawMessage], *, vision: bool, strip_thinking: bool) -> list[RawMessage]:
+    """The history as the API takes it. Thinking without a signature is never replayed: it would be refused for ever."""
+    usable = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, str):
+            if content.strip():
+                usable.append(message)
+            continue
+        blocks = _usable_blocks(content or [], vision, strip_thinking)
+        if blocks:
+            usable.append(message if blocks is content else {"role": message["role"], "content": blocks})
+    return usable
+
+
+def _usable_blocks(blocks: list[Block], vision: bool, strip_thinking: bool) -> list[Block]:
+    """The same list when nothing has to change, which is nearly always."""
+    kept = [block for block in blocks if _keep(block, strip_thinking)]
+    if not vision:
+        kept = [_without_images(block) for block in kept]
+    kinds = [block["type"] == "tool_result" for block in kept]
+    if True in kinds and kinds != sorted(kinds, reverse=True):
+        kept.sort(key=lambda block: block["type"] != "tool_result")
+    return blocks if len(kept) == len(blocks) and all(a is b for a, b in zip(kept, blocks, strict=True)) else kept
+
+
+def _keep(block: Block, strip_thinking: bool) -> bool:
+    kind = block["type"]
+    if kind == "text":
+        return bool(block["text"].strip())
+    if kind in _THINKING:
+        return not strip_thinking and (kind == "redacted_thinking" or bool(block.get("signature")))
+    return True
+
+
+def _without_images(block: Block) -> Block:
+    if block["type"] == "image":
+        return {"type": "text", "text": NO_IMAGE}
+    content = block.get("content")
+    if block["type"] == "tool_result" and isinstance(content, list) and any(b["type"] == "image" for b in content):
+        return {**block, "content": [_without_images(inner) for inner in content]}
+    return block
+
+
+def _thinking(thinking: Thinking | None, max_tokens: int, messages: list[RawMessage]) -> dict[str, Any]:
+    """Manual thinking when a budget is given, else adaptive."""
+    if thinking is None or not thinking.enabled:
+        return {}
+    if thinking.budget_tokens is not None:
+        # The API wants 1,024 ≤ budget < max_tokens, and in a tool loop a thinking block before the pending calls.
+        budget = max(1024, min(thinking.budget_tokens, max_tokens // 2))
+        if budget >= max_tokens or _calls_without_thinking(messages):
+            return {}
+        return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+    # Without `display`, some endpoints return no thinking text at all; the others ignore it.
+    adaptive: dict[str, Any] = {"thinking": {"type": "adaptive", "display": "summarized"}}
+    return {**adaptive, "output_config": {"effort": thinking.effort}} if thinking.effort else adaptive
+
+
+def _calls_without_thinking(messages: list[RawMessage]) -> bool:
+    """True in the middle of a tool loop whose calls have lost their thinking."""
+    if len(messages) < 2 or messages[-2]["role"] != "assistant":
+        return False
+    content = messages[-2]["content"]
+    if isinstance(content, str) or not any(block["type"] == "tool_use" for block in content):
+        return False
+    return content[0]["type"] not in _THINKING
+
+
+def _cache_mark(caching: bool | str) -> dict[str, Any]:
+    if not caching:
+        return {}
+    return {"cache_control": {"type": "ephemeral", "ttl": "1h"} if caching == "1h" else {"type": "ephemeral"}}
+
+
+def _mark_last(messages: list[RawMessage], mark: dict[str, Any]) -> list[RawMessage]:
+    """A cache mark on the last block of the last user message: the next call reads everything up to there."""
+    at = next((i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] == "user"), None)
+    if at is None:
+        return messages
+    content = messages[at]["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+    blocks[-1] = {**blocks[-1], **mark}
+    return [*messages[:at], {"role": "user", "content": blocks}, *messages[at + 1 :]]

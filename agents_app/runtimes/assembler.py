@@ -1,0 +1,152 @@
+"""Puts the streamed parts of an answer together, for every provider.
+
+Parts are known by the vendor's key, whatever that is (a block index, the word "text", a tool call's index): keys stay
+opaque here. Reading a vendor's events is left to the runtime modules.
+"""
+
+import uuid
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents_app.runtimes.base import TextDelta, ThinkingDelta, ToolCall
+from agents_app.runtimes.tool_input import parse_tool_input, repeats
+from agents_app.runtimes.wire import clean_text
+from sessions_app.messages import Block
+
+
+@dataclass(slots=True)
+class _Part:
+    kind: str  # text | thinking | redacted_thinking | tool_use
+    pieces: list[str] = field(default_factory=list)
+    held: str = ""  # the first half of a surrogate pair whose second half is still to come
+    signature: str = ""
+    id: str = ""
+    name: str = ""
+    whole_input: dict[str, Any] | None = None
+
+    @property
+    def content(self) -> str:
+        return clean_text("".join(self.pieces) + self.held)
+
+    def append(self, text: str) -> str:
+        """Add text; returns what of it can be shown already."""
+        text = self.held + text
+        self.held = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self.held = text[:-1], text[-1]
+        if text:
+            text = clean_text(text)
+            self.pieces.append(text)
+        return text
+
+
+@dataclass(slots=True)
+class Assembled:
+    """A finished answer's parts: raw blocks in order, and the same by kind."""
+
+    blocks: list[Block]
+    text: str
+    thinking: str
+    tool_calls: list[ToolCall]
+
+
+class Assembler:
+    """Collects parts by key. Blocks come out in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Hashable, _Part] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._parts
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self._parts)
+
+    def text(self, key: Hashable, text: str) -> TextDelta | None:
+        shown = self._part(key, "text").append(text)
+        return TextDelta(shown) if shown else None
+
+    def thinking(self, key: Hashable, text: str, signature: str = "") -> ThinkingDelta | None:
+        part = self._part(key, "thinking")
+        part.signature += signature
+        shown = part.append(text)
+        return ThinkingDelta(shown) if shown else None
+
+    def redacted(self, key: Hashable, data: str) -> None:
+        self._part(key, "redacted_thinking").pieces.append(data)
+
+    def tool(
+        self, key: Hashable, *, id: str | None = None, name: str | None = None, arguments: str = "", input: Any = None
+    ) -> None:
+        """A fragment of a tool call. The id and the name may come first, late, again, or as null or ""."""
+        part = self._part(key, "tool_use")
+        part.id = part.id or id or ""
+        if name and name != part.name and not part.pieces:
+            part.name = part.name + name if part.name else name
+        if isinstance(input, dict) and input:
+            part.whole_input = input
+        if arguments and not _says_again(part, arguments):
+            part.pieces.append(arguments)
+
+    def tool_identity(self, key: Hashable) -> str:
+        """The id known so far for the call at this key; "" when there is none."""
+        part = self._parts.get(key)
+        return part.id if part else ""
+
+    def finish(self, *, tools_last: bool = False) -> Assembled:
+        """The whole answer. Empty parts are left out; a call that never got an id is given one.
+
+        tools_last: thinking, then text, then calls, for wires that do not order their parts.
+        """
+        parts = list(self._parts.values())
+        if tools_last:
+            parts.sort(key=lambda part: {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}[part.kind])
+        calls: list[ToolCall] = []
+        blocks = [block for part in parts if (block := _block(part, calls)) is not None]
+        return Assembled(
+            blocks=blocks,
+            text="".join(part.content for part in parts if part.kind == "text"),
+            thinking="".join(part.content for part in parts if part.kind == "thinking"),
+            tool_calls=calls,
+        )
+
+    def _part(self, key: Hashable, kind: str) -> _Part:
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = _Part(kind)
+        return part
+
+
+def _says_again(part: _Part, fragment: str) -> bool:
+    # The cheap look first: joining all pieces for every fragment would be quadratic.
+    return bool(part.pieces) and part.pieces[-1].rstrip().endswith("}") and repeats("".join(part.pieces), fragment)
+
+
+def _block(part: _Part, calls: list[ToolCall]) -> Block | None:
+    if part.kind == "tool_use":
+        call = _call(part)
+        calls.append(call)
+        return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
+    content = part.content
+    if part.kind == "redacted_thinking":
+        return {"type": "redacted_thinking", "data": content}
+    if part.kind == "thinking":
+        if not content and not part.signature:
+            return None
+        block: Block = {"type": "thinking", "thinking": content}
+        return {**block, "signature": part.signature} if part.signature else block
+    return {"type": "text", "text": content} if content else None
+
+
+def _call(part: _Part) -> ToolCall:
+    name = clean_text(part.name)
+    arguments = clean_text("".join(part.pieces))
+    if part.whole_input is not None and not arguments:
+        given, error = part.whole_input, None
+    else:
+        given, error = parse_tool_input(arguments, name)
+    if not name and error is None:
+        error = "This tool call has no name. The tool was not run."
+    return ToolCall(part.id or f"call_{uuid.uuid4().hex[:16]}", name, given, error)

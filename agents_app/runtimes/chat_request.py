@@ -1,0 +1,151 @@
+"""The body of a chat completions request: the stored history in the other family's form.
+
+Rules that vendors insist on: every tool result is a message of its own, right after the calls and before anything
+else; images cannot be in a tool message, so they follow in a user message.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from agents_app.runtimes.anthropic_request import NO_IMAGE
+from agents_app.runtimes.base import ModelRequest, Thinking
+from agents_app.runtimes.chat_profiles import ChatProfile
+from agents_app.runtimes.wire import clean
+from sessions_app.messages import Block, RawMessage
+
+ChatMessage = dict[str, Any]
+
+
+def build_chat_body(
+    request: ModelRequest, profile: ChatProfile, *, vision: bool, replay_reasoning: bool
+) -> dict[str, Any]:
+    """A new dict; nothing of the request is changed."""
+    body: dict[str, Any] = {
+        "model": request.model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        profile.max_tokens_field: request.max_tokens,
+    }
+    body |= _thinking(request.thinking, profile, request.model)
+    if profile.cache_key and request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+            }
+            for tool in request.tools
+        ]
+    system: list[ChatMessage] = [{"role": "system", "content": request.system}] if request.system else []
+    body["messages"] = system + chat_messages(request.messages, vision=vision, replay_reasoning=replay_reasoning)
+    return body
+
+
+def chat_messages(messages: Sequence[RawMessage], *, vision: bool, replay_reasoning: bool) -> list[ChatMessage]:
+    """The history as chat messages."""
+    converted: list[ChatMessage] = []
+    for message in messages:
+        content = message.get("content")
+        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        if message["role"] == "assistant":
+            converted.extend(_assistant(blocks, replay_reasoning))
+        else:
+            converted.extend(_user(blocks, vision))
+    return converted
+
+
+def _assistant(blocks: list[Block], replay_reasoning: bool) -> Iterator[ChatMessage]:
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
+    calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
+    thinking = "\n".join(block.get("thinking", "") for block in blocks if block["type"] == "thinking")
+    if not text and not calls and not (replay_reasoning and thinking):
+        return
+    # Some refuse null in a message that has no calls.
+    message: ChatMessage = {"role": "assistant", "content": text or (None if calls else "")}
+    if replay_reasoning:
+        # Also when empty: these vendors want the field on every turn, and turns of other models have none.
+        message["reasoning_content"] = thinking
+    if calls:
+        message["tool_calls"] = calls
+    yield message
+
+
+def _call(block: Block) -> dict[str, Any]:
+    try:
+        arguments = msgspec.json.encode(block["input"]).decode()
+    except UnicodeEncodeError:
+        arguments = msgspec.json.encode(clean(block["input"])).decode()
+    return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+
+
+def _user(blocks: list[Block], vision: bool) -> Iterator[ChatMessage]:
+    """Results first and together; then, in one message, their images and whatever else the turn holds."""
+    rest: list[Block] = []
+    for block in blocks:
+        if block["type"] == "tool_result":
+            text, images = _result(block, vision)
+            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
+            rest.extend(images)
+    rest.extend(block for block in blocks if block["type"] in ("text", "image"))
+    if rest:
+        yield {"role": "user", "content": _user_content(rest, vision)}
+
+
+def _result(block: Block, vision: bool) -> tuple[str, list[Block]]:
+    content = block.get("content") or ""
+    if isinstance(content, str):
+        return content, []
+    images = [inner for inner in content if inner["type"] == "image"]
+    note = "[The image follows in the next message.]" if vision else NO_IMAGE
+    texts = [
+        inner["text"] if inner["type"] == "text" else note for inner in content if inner["type"] in ("text", "image")
+    ]
+    if not images or not vision:
+        return "\n".join(texts), []
+    label: Block = {"type": "text", "text": f"Images of the tool result {block['tool_use_id']}:"}
+    return "\n".join(texts), [label, *images]
+
+
+def _user_content(blocks: list[Block], vision: bool) -> str | list[dict[str, Any]]:
+    """Plain text when there is no image: every endpoint takes that."""
+    if not vision:
+        blocks = [{"type": "text", "text": NO_IMAGE} if block["type"] == "image" else block for block in blocks]
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    parts: list[dict[str, Any]] = []
+    for block in blocks:
+        if block["type"] == "image":
+            parts.append({"type": "image_url", "image_url": {"url": _image_url(block["source"])}})
+        elif parts and parts[-1]["type"] == "text":
+            parts[-1]["text"] += "\n" + block["text"]
+        else:
+            parts.append({"type": "text", "text": block["text"]})
+    return parts
+
+
+def _image_url(source: dict[str, Any]) -> str:
+    if source.get("type") == "url":
+        return str(source["url"])
+    return f"data:{source['media_type']};base64,{source['data']}"
+
+
+def _thinking(thinking: Thinking | None, profile: ChatProfile, model: str) -> dict[str, Any]:
+    """Nothing when unasked: then the vendor's default holds."""
+    if thinking is None:
+        return {}
+    on = thinking.enabled and thinking.effort != "disabled"
+    effort: dict[str, Any] = {"reasoning_effort": thinking.effort} if on and thinking.effort else {}
+    switch: dict[str, Any] = {"thinking": {"type": "enabled" if on else "disabled"}}
+    if profile.thinking == "switch":
+        return switch
+    if profile.thinking == "switch_and_effort":
+        return switch | effort
+    if profile.thinking == "kimi":
+        # K3 always thinks and knows one effort; K2 has only the switch, which is on by default.
+        if model.startswith("kimi-k3"):
+            return {"reasoning_effort": "max"} if on else {}
+        return {} if on else switch
+    return effort

@@ -1,0 +1,162 @@
+"""What went wrong with a model call, in the few kinds the engine decides by.
+
+`classify` turns any exception of an SDK, of the transport or of a wire event into a ModelError. Structured signals
+(HTTP status, error type, exception class) come first; words of the message are read only when there is nothing better.
+Knows SDK exceptions by their attributes and class names, so that no SDK is imported here.
+
+ModelError
+├── StreamTruncated    the stream ended before its end events (kind network)
+└── (kinds)            account · throttled · transient · network · history · image · fatal
+"""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from agents_app.runtimes.scrub import scrub
+from agents_app.runtimes.signals import Signals, read_signals
+from halo_project.errors import HaloError
+
+Kind = Literal["account", "throttled", "transient", "network", "history", "image", "fatal"]
+
+_ACCOUNT = {401, 402, 403}
+_TRANSIENT = {408, 500, 502, 503, 504, 529}
+_TRANSIENT_NAMES = {"InternalServerException", "ModelTimeoutException", "ServiceUnavailableException"}
+_THROTTLED_NAMES = {"ThrottlingException", "TooManyRequestsException"}
+_NETWORK_NAMES = {
+    "APIConnectionError", "TransportError", "TimeoutException", "NetworkError", "ProtocolError", "RemoteProtocolError",
+    "StreamError", "DecodingError", "ConnectionError", "EndpointConnectionError", "IncompleteReadError",
+    "TimeoutError", "OSError", "JSONDecodeError", "UnicodeDecodeError",
+}  # fmt: skip
+
+_IMAGE_WORDS = ("multimodal data is corrupted", "could not process image")
+_HISTORY_WORDS = (
+    "ids were found without", "without tool_result", "without `tool_result`", "unexpected `tool_use_id`",
+    "unexpected tool_use_id", "tool_call_ids did not have response", "must be followed by tool messages",
+    "insufficient tool messages", "must be a response to a prece", "tool call result does not follow tool call",
+    "number of function response parts", "tool_use` ids must be unique",
+)  # fmt: skip
+_ACCOUNT_WORDS = (
+    "insufficient balance", "insufficient_quota", "suspended", "invalid api key", "invalid x-api-key", "invalid key",
+    "unauthorized", "authentication", "incorrect api key",
+)  # fmt: skip
+_THROTTLED_WORDS = ("throttl", "rate limit", "too many requests")
+_TRANSIENT_WORDS = ("overloaded", "serviceunavailableexception", "internal server error", "temporarily unavailable")
+_NETWORK_WORDS = (
+    "fetch failed", "econnreset", "etimedout", "socket hang up", "connection reset", "connection error", "timed out",
+    "headers timeout", "peer closed", "server disconnected", "network error",
+)  # fmt: skip
+
+_HINTS: dict[str, str] = {
+    "account": "Check the key, the balance and the permissions of this provider in the settings.",
+    "throttled": "The provider limits how often it may be asked.",
+    "transient": "The provider has trouble at the moment.",
+    "network": "The connection to the provider failed or was cut off.",
+}
+
+
+class ModelError(HaloError):
+    """A model call failed. `kind` says what may help; the message is safe to show and holds no key.
+
+    http_status: the vendor's status when one is known. retry_after_s: seconds the vendor asked us to wait.
+    """
+
+    code = "model_error"
+    status = 502
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Kind,
+        http_status: int | None = None,
+        error_type: str | None = None,
+        retry_after_s: float | None = None,
+    ):
+        super().__init__(message, code=f"model_{kind}")
+        self.kind: Kind = kind
+        self.http_status = http_status
+        self.error_type = error_type
+        self.retry_after_s = retry_after_s
+
+    @property
+    def retryable(self) -> bool:
+        """True when the same request may work later, unchanged."""
+        return self.kind in ("throttled", "transient", "network")
+
+
+class StreamTruncated(ModelError):
+    """The stream ended without the events that end an answer: nothing of it may be taken as final or be run."""
+
+    def __init__(self, message: str):
+        super().__init__(message, kind="network")
+
+
+def classify(error: BaseException, *, secrets: Iterable[str] = (), source: str = "The model provider") -> ModelError:
+    """The ModelError for any failure of a call. `secrets` never appear in its message; `source` begins it."""
+    if isinstance(error, ModelError):
+        return error
+    signals = read_signals(error)
+    kind = kind_of(signals)
+    return ModelError(
+        scrub(_message(signals, kind, source), secrets),
+        kind=kind,
+        http_status=signals.status,
+        error_type=signals.error_type,
+        retry_after_s=signals.retry_after_s,
+    )
+
+
+def kind_of(signals: Signals) -> Kind:
+    return _kind_by_structure(signals) or _kind_by_words(signals) or "fatal"
+
+
+def _kind_by_structure(signals: Signals) -> Kind | None:
+    status, names = signals.status, signals.names
+    if status in _ACCOUNT:
+        return "account"
+    if status == 429 or names & _THROTTLED_NAMES:
+        return "throttled"
+    if status in _TRANSIENT or names & _TRANSIENT_NAMES:
+        return "transient"
+    if status is None and names & _NETWORK_NAMES:
+        return "network"
+    return None
+
+
+def _kind_by_words(signals: Signals) -> Kind | None:
+    words = signals.message.lower()
+    groups: list[tuple[Kind, tuple[str, ...]]] = [("image", _IMAGE_WORDS), ("history", _HISTORY_WORDS)]
+    if signals.status is None:
+        groups += [
+            ("account", _ACCOUNT_WORDS),
+            ("throttled", _THROTTLED_WORDS),
+            ("transient", _TRANSIENT_WORDS),
+            ("network", _NETWORK_WORDS),
+        ]
+    return next((kind for kind, needles in groups if any(needle in words for needle in needles)), None)
+
+
+def _message(signals: Signals, kind: Kind, source: str) -> str:
+    head = source if signals.status is None else f"{source} answered {signals.status}"
+    if signals.error_type:
+        head += f" ({signals.error_type})"
+    hint = _HINTS.get(kind, "")
+    if signals.status == 404:
+        hint = "Check the model id and the endpoint."
+    return f"{head}: {signals.message or 'no details'}" + (f" — {hint}" if hint else "")
+
+
+def is_thinking_rejection(error: ModelError) -> bool:
+    """True when the vendor refused thinking blocks of the history (no signature, or one of another model)."""
+    words = error.message.lower()
+    return error.http_status == 400 and "thinking" in words and ("signature" in words or "block" in words)
+
+
+def is_reasoning_rejection(error: ModelError) -> bool:
+    """True when the vendor refused because of `reasoning_content`: it wants it back, or does not know it."""
+    return error.http_status in (400, 422) and "reasoning_content" in error.message.lower()
+
+
+def unreadable_request(path: str, reason: Any) -> ModelError:
+    """The request cannot be written as JSON; `path` names the part, e.g. `messages[3].content[0].input`."""
+    return ModelError(f"The conversation cannot be sent: {path} is not valid JSON data ({reason}).", kind="fatal")

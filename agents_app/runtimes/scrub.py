@@ -1,0 +1,18 @@
+"""Keeps keys out of messages: vendors like to quote the key, or a part of it, in their error texts."""
+
+import re
+from collections.abc import Iterable
+
+_LIMIT = 2000
+_KEY_SHAPES = re.compile(
+    r"\b(?:sk|tp|ark|key|gsk|xai)-[A-Za-z0-9_*.\-]{6,}|\bAIza[\w\-]{10,}|\bBearer\s+[^\s\"',}]+", re.I
+)
+
+
+def scrub(text: str, secrets: Iterable[str] = ()) -> str:
+    """`text` without the given secrets and without anything shaped like a key, at most 2,000 characters."""
+    for secret in secrets:
+        if len(secret) >= 4:
+            text = text.replace(secret, "[key]")
+    text = _KEY_SHAPES.sub("[key]", text)
+    return text if len(text) <= _LIMIT else text[:_LIMIT] + "…"

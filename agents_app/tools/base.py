@@ -1,0 +1,130 @@
+"""What a tool is: its result, the surroundings it runs in, and the frame that every tool shares.
+
+The frame checks the arguments and turns problems into results; which tools there are is `registry`, what a result's
+text may hold is `result`. An unexpected exception is not caught here: the engine logs it and tells the model.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from agents_app.tools.problems import ToolProblem, failure_of
+from agents_app.tools.result import clean_text
+from agents_app.tools.schema import checked_input
+from halo_project.env import child_environment
+
+AccessLevel = Literal["full", "workspace", "readonly"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLimits:
+    """Bounds of what a tool may take and give back. `_s` seconds, `_bytes` bytes, the others are counts."""
+
+    shell_timeout_s: float = 120.0
+    shell_output_bytes: int = 5 * 1024 * 1024
+    web_fetch_timeout_s: float = 10.0
+    web_fetch_bytes: int = 50 * 1024
+    grep_default_matches: int = 50
+    file_read_bytes: int = 2 * 1024 * 1024
+    file_read_lines: int = 2_000
+    file_edit_bytes: int = 64 * 1024 * 1024
+    file_list_entries: int = 500
+    glob_matches: int = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model and the transcript get. `images` are raw image blocks; `text` is whole, the engine cuts it."""
+
+    text: str
+    is_error: bool = False
+    images: Sequence[dict[str, Any]] = ()
+
+
+class ProcessWatch(Protocol):
+    """Told of every process group that a tool starts, so that a later process can end what a killed one left behind.
+
+    `start_time` belongs to the group's leader and is opaque; give both back to `process_tree.kill_left_behind`.
+    """
+
+    def started(self, pgid: int, start_time: str) -> None: ...
+
+    def ended(self, pgid: int) -> None: ...
+
+
+class Unwatched:
+    """A ProcessWatch for callers without a run ledger."""
+
+    def started(self, pgid: int, start_time: str) -> None:
+        pass
+
+    def ended(self, pgid: int) -> None:
+        pass
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Where and for whom a tool runs.
+
+    workspace: absolute. home: the user's. halo_home: Halo's own folder, of which lower access levels see only a part
+    (default `<home>/.halo`). environ: what commands inherit, before Halo's own secrets are taken out.
+    """
+
+    workspace: Path
+    home: Path
+    limits: ToolLimits = ToolLimits()
+    access: AccessLevel = "full"
+    processes: ProcessWatch = field(default_factory=Unwatched)
+    shutting_down: Callable[[], bool] = _never
+    halo_home: Path | None = None
+    environ: Mapping[str, str] = field(default_factory=child_environment, repr=False)
+
+
+class Tool(Protocol):
+    """One thing the model can do. `input_schema` is a JSON schema of type object."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+
+    async def run(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        """Do it. Problems come back as a result; cancelling leaves no process behind and no half-written file."""
+        ...
+
+
+class BaseTool:
+    """The frame of the tools here. A subclass sets the three texts and writes `call`, which may raise ToolProblem."""
+
+    name: ClassVar[str]
+    input_schema: ClassVar[dict[str, Any]]
+    summary: ClassVar[str] = ""
+
+    def __init__(self, limits: ToolLimits | None = None):
+        self.limits = limits or ToolLimits()
+
+    @property
+    def description(self) -> str:
+        return self.summary
+
+    async def run(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        try:
+            text = await self.call(checked_input(self.name, self.input_schema, input), context)
+        except ToolProblem as problem:
+            return ToolResult(clean_text(problem.text()), is_error=True)
+        except OSError as error:
+            problem = failure_of(error, self.name, str(error.filename or ""))
+            return ToolResult(clean_text(problem.text()), is_error=True)
+        return ToolResult(clean_text(text))
+
+    async def call(self, args: dict[str, Any], context: ToolContext) -> str:
+        raise NotImplementedError

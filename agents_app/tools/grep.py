@@ -1,0 +1,139 @@
+"""`grep`: lines that match a pattern. Who searches is `search_command`; which files count and what is said is here."""
+
+import os
+from typing import Any, ClassVar
+
+from agents_app.tools import processes
+from agents_app.tools.base import BaseTool, ToolContext
+from agents_app.tools.environment import command_environment
+from agents_app.tools.globs import BadGlob, Glob, split_list
+from agents_app.tools.paths import Target, shown_relative, to_read
+from agents_app.tools.pipes import Budget, Kept
+from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
+from agents_app.tools.search_command import Search, search_argv
+from agents_app.tools.search_matches import Matches
+from agents_app.tools.threads import Cancelled, in_thread
+
+_MOST_MATCHES = 5_000
+_COMPLAINT_BYTES = 64 * 1024
+_BINARY_PROBE = 512
+
+
+class Grep(BaseTool):
+    """A file is binary, and passed over, when its first 512 bytes hold a NUL."""
+
+    name = "grep"
+    input_schema: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "A regular expression, held against each line."},
+            "path": {"type": "string", "description": "A folder or one file (default: the workspace)."},
+            "include": {
+                "type": "string",
+                "description": "Only files with such names: `*.py`, `*.{ts,tsx}`, or a list `*.ts,*.tsx`.",
+            },
+            "max_results": {"type": "integer", "minimum": 1, "description": "How many matching lines at most."},
+        },
+        "required": ["pattern"],
+    }
+
+    @property
+    def description(self) -> str:
+        return (
+            "Search the content of files with a regular expression. Returns `file:line:content`, sorted by file and "
+            f"line, {self.limits.grep_default_matches} matches unless `max_results` says otherwise. Leaves out .git, "
+            "node_modules, .next, dist, .halo and binary files."
+        )
+
+    async def call(self, args: dict[str, Any], context: ToolContext) -> str:
+        target = to_read(args.get("path") or ".", context)
+        most = min(args.get("max_results", context.limits.grep_default_matches), _MOST_MATCHES)
+        include = tuple(split_list(args.get("include", "")))
+        folder, name = await in_thread(_split_target, target)
+        if name != "." and not _includes(include, name):
+            return _none(args["pattern"])
+        search = Search(
+            pattern=args["pattern"],
+            target=name,
+            include=include,
+            hidden=tuple(target.masks.below(folder)),
+            max_per_file=most + 1,
+        )
+        return await _run(search, folder, most, context)
+
+
+async def _run(search: Search, folder: str, most: int, context: ToolContext) -> str:
+    def show(path: str) -> str:
+        return shown_relative(os.path.normpath(os.path.join(folder, path)), context)
+
+    matches = Matches(most, lambda path: not _is_binary(os.path.join(folder, path)), show)
+    complaints = Kept(Budget(_COMPLAINT_BYTES))
+    seconds = context.limits.shell_timeout_s
+    try:
+        outcome = await processes.run(
+            search_argv(search),
+            cwd=folder,
+            environ=command_environment(context.environ),
+            timeout_s=seconds,
+            stdout=matches,
+            stderr=complaints,
+            watch=context.processes,
+        )
+    except ValueError as error:
+        raise ToolWarning("Error: the pattern holds a NUL character.") from error
+    except OSError as error:
+        raise failure_of(error, "search", folder) from error
+    notes = _notes(complaints.text(), search.target)
+    if outcome.timed_out:
+        notes.append(f"[the search was ended after {seconds:g} seconds: use a narrower path or pattern]")
+        if not matches.rows:
+            raise ToolFailure(f"Error: no match found so far.\n{notes[-1]}")
+    if matches.full:
+        del matches.rows[most:]
+        notes.append(f"… [stopped at {most} matches: use a narrower pattern or path, or a higher max_results]")
+    return "\n".join([*(matches.rows or [_none(search.pattern)]), *notes])
+
+
+def _notes(complaints: str, target: str) -> list[str]:
+    """A line about files that could not be searched. Raises ToolWarning when the search itself was refused."""
+    if not complaints.strip():
+        return []
+    about_files = f"rg: {target}/" if target == "." else f"rg: {target}:"
+    lines = [line for line in complaints.split("\n") if line.strip()]
+    failed = [line for line in lines if line.startswith(about_files)]
+    if len(failed) < len(lines):
+        raise ToolWarning("Error: the pattern or filter cannot be used:\n" + complaints.strip()[:2_000])
+    return [f"[{len(failed)} could not be searched, first: {failed[0].removeprefix('rg: ')[:300]}]"]
+
+
+def _split_target(cancelled: Cancelled, target: Target) -> tuple[str, str]:
+    """The folder to start in and what to search there. Raises ToolFailure for a path that is neither file nor folder."""
+    try:
+        os.stat(target.path)
+    except OSError as error:
+        raise failure_of(error, "search", target.path) from error
+    if os.path.isdir(target.path):
+        return target.path, "."
+    if os.path.isfile(target.path):
+        folder, name = os.path.split(target.path)
+        return folder, f"./{name}"
+    raise ToolFailure(f'Error: "{target.shown}" is a device, pipe or socket: it cannot be searched.')
+
+
+def _includes(include: tuple[str, ...], name: str) -> bool:
+    try:
+        return not include or any(Glob(part).matches_name_or_path(os.path.basename(name)) for part in include)
+    except BadGlob as error:
+        raise ToolWarning(f"Error: the include filter cannot be used: {error}.") from error
+
+
+def _is_binary(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b"\0" in file.read(_BINARY_PROBE)
+    except OSError:
+        return False
+
+
+def _none(pattern: str) -> str:
+    return f'No matches found for pattern "{pattern}"'

@@ -1,0 +1,60 @@
+"""Reads a range of lines of a file of any size with bounded memory. Lines end at "\\n" and nowhere else."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+_CHUNK = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """lines: from the first wanted one on. total: lines in the whole file; what follows a last "\\n" counts as one.
+
+    cut: True when the range held more than the byte limit and its rest was left out.
+    """
+
+    lines: list[bytes]
+    total: int
+    cut: bool
+
+
+def read_range(
+    file: BinaryIO, first: int, count: int, max_bytes: int, cancelled: Callable[[], bool] | None = None
+) -> LineRange:
+    """Lines `first` to `first + count - 1`, numbered from 1."""
+    lines: list[bytes] = []
+    kept, cut = 0, False
+    number = 1
+    open_line = False
+    for chunk in _chunks(file, cancelled):
+        breaks = chunk.count(b"\n")
+        if number + breaks < first or number >= first + count:
+            number += breaks
+            open_line = False
+            continue
+        for index, piece in enumerate(chunk.split(b"\n")):
+            if index:
+                number += 1
+                open_line = False
+            if not first <= number < first + count:
+                continue
+            room = max_bytes - kept
+            cut = cut or len(piece) > room
+            piece = piece[:room] if room > 0 else b""
+            kept += len(piece)
+            if open_line:
+                lines[-1] += piece
+            else:
+                lines.append(piece)
+                open_line = True
+    if not lines and first == number:
+        lines.append(b"")
+    return LineRange(lines, number, cut)
+
+
+def _chunks(file: BinaryIO, cancelled: Callable[[], bool] | None) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        if cancelled and cancelled():
+            return
+        yield chunk

@@ -1,0 +1,78 @@
+"""From the path a model wrote to the one that may be opened: resolution, then the access check.
+
+Full access has no restriction. Below it the check is made on the real path, and what it returns is opened link by link
+from its allowed root (`opening`), so that nothing put in place after the check leads out. The sandbox that lower levels
+will run commands in is a matter of its own; these checks hold without it.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents_app.tools.base import ToolContext
+from agents_app.tools.masks import NO_MASKS, Masks, masks_for
+from agents_app.tools.problems import ToolFailure, ToolWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A path that passed the check.
+
+    shown: as the model wrote it. path: absolute, to open. root: None at full access, otherwise the real folder that
+    `path` (real as well) lies in and that must not be left. masks: what a walk below `path` must skip.
+    """
+
+    shown: str
+    path: str
+    root: str | None = None
+    masks: Masks = NO_MASKS
+
+
+def to_read(raw: str, context: ToolContext) -> Target:
+    """Raises ToolWarning for a path that cannot be one and ToolFailure for one outside the access level."""
+    return _target(raw, context, write=False)
+
+
+def to_write(raw: str, context: ToolContext) -> Target:
+    """As `to_read`, for a file that is about to be changed or made."""
+    return _target(raw, context, write=True)
+
+
+def expand(raw: str, context: ToolContext) -> str:
+    """Relative to the workspace, absolute as it is, `~/` from the user's home; `.` and `..` taken out."""
+    if not raw or "\0" in raw:
+        raise ToolWarning("Error: the path is empty or holds a NUL character. Give the path of a file or folder.")
+    if raw == "~" or raw.startswith("~/"):
+        raw = os.path.join(context.home, raw[2:])
+    return os.path.normpath(os.path.join(context.workspace, raw))
+
+
+def shown_relative(path: str, context: ToolContext) -> str:
+    """How a result names a file: relative to the workspace when inside it, otherwise absolute."""
+    for root in (str(context.workspace), os.path.realpath(context.workspace)):
+        if path == root or path.startswith(root.rstrip("/") + "/"):
+            return os.path.relpath(path, root)
+    return path
+
+
+def _target(raw: str, context: ToolContext, *, write: bool) -> Target:
+    path = expand(raw, context)
+    if context.access == "full":
+        return Target(raw, path)
+    real = os.path.realpath(path)
+    workspace = os.path.realpath(context.workspace)
+    halo_home = context.halo_home or context.home / ".halo"
+    masks = masks_for(context.workspace, context.home, halo_home)
+    if write and context.access == "readonly":
+        raise ToolFailure(f'Error: access denied: "{raw}" cannot be changed, this session may only read.')
+    roots = [workspace] if write else [workspace, os.path.realpath(halo_home / "global")]
+    for root in roots:
+        if real == root or real.startswith(root.rstrip("/") + "/"):
+            if masks.hides(real):
+                break
+            return Target(raw, real, root, masks)
+    raise ToolFailure(f"Error: access denied: {_named(raw, path, real)} is outside what this session may use.")
+
+
+def _named(raw: str, path: str, real: str) -> str:
+    return f'"{raw}"' if real == path else f'"{raw}" (it leads to {real})'

@@ -1,0 +1,73 @@
+"""The command line of a search: ripgrep from this installation, or our own searcher in a bare interpreter.
+
+Both write the same stream (`path NUL line-number : line LF`, by path then line) and the same complaints, so the reader
+need not know which one ran. A separate process also for ours: a hostile pattern can be killed there, and holds up
+nothing here.
+"""
+
+import json
+import os
+import sys
+import sysconfig
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from agents_app.tools.walk import SEARCH_SKIPS
+
+_PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
+_START = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from agents_app.tools.search_fallback import main; sys.exit(main())"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What to look for, below the folder the command is started in.
+
+    target: `.` or the name of one file. include: file filters, any of which must fit. hidden: paths to leave out.
+    """
+
+    pattern: str
+    target: str = "."
+    include: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    max_per_file: int = 50
+    skip: tuple[str, ...] = field(default_factory=lambda: tuple(sorted(SEARCH_SKIPS)))
+
+
+def ripgrep() -> str | None:
+    """The `rg` that was installed with us, never one from the search path."""
+    for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
+        path = os.path.join(folder, "rg.exe" if os.name == "nt" else "rg")
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def search_argv(search: Search) -> list[str]:
+    binary = ripgrep()
+    return ripgrep_argv(binary, search) if binary else fallback_argv(search)
+
+
+def ripgrep_argv(binary: str, search: Search) -> list[str]:
+    globs = [*search.include]
+    globs += [f"!**/{_literal(name)}" for name in search.skip]
+    globs += [f"!/{_literal(path)}" for path in search.hidden]
+    return [
+        binary,
+        *("--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"),
+        *("--no-ignore", "--hidden", "--text", "--crlf", "--engine=auto", "--sort=path"),
+        f"--max-count={search.max_per_file}",
+        *(f"--glob={glob}" for glob in globs),
+        f"--regexp={search.pattern}",
+        "--",
+        search.target,
+    ]
+
+
+def fallback_argv(search: Search) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _START, _PACKAGE_ROOT, json.dumps(asdict(search))]
+
+
+def _literal(path: str) -> str:
+    return "".join(f"\\{char}" if char in "*?[]{}!\\" else char for char in path)

@@ -1,0 +1,82 @@
+"""Our own searcher for machines without ripgrep, run as a process of its own by `search_command`.
+
+Writes what ripgrep would write. Standard library only. Patterns are Python's regular expressions.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from agents_app.tools.globs import BadGlob, Glob
+from agents_app.tools.walk import walk
+
+# A longer line is searched in its head only.
+_LINE_BYTES = 4 * 1024 * 1024
+
+
+def main() -> int:
+    """One argument: the search as JSON. Exit code 0 found, 1 not found, 2 something could not be searched."""
+    search = json.loads(sys.argv[1])
+    try:
+        pattern = re.compile(search["pattern"])
+        include = [Glob(part) for part in search["include"]]
+    except re.error as error:
+        return _fatal(f"regex parse error: {error}")
+    except BadGlob as error:
+        return _fatal(f"error parsing glob: {error}")
+    found, failed = False, False
+    for path in _files(search, include):
+        try:
+            with open(path, "rb", opener=_opener) as file:
+                found = _search(file, path, pattern, search["max_per_file"]) or found
+        except OSError as error:
+            failed = True
+            print(f"rg: {path}: {error.strerror}", file=sys.stderr)
+    return 2 if failed else int(not found)
+
+
+def _files(search: dict[str, Any], include: list[Glob]) -> Iterator[str]:
+    if search["target"] != ".":
+        yield search["target"]
+        return
+    hidden = set(search["hidden"])
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    for entry in walk(folder, skip=set(search["skip"]), hidden=hidden.__contains__):
+        if entry.is_file and (not include or any(glob.matches_name_or_path(entry.path) for glob in include)):
+            yield f"./{entry.path}"
+
+
+def _search(file: BinaryIO, path: str, pattern: "re.Pattern[str]", most: int) -> bool:
+    count = 0
+    for number, line in enumerate(_lines(file), 1):
+        text = line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+        if pattern.search(text):
+            row = os.fsencode(path) + b"\0%d:" % number + line.rstrip(b"\n") + b"\n"
+            sys.stdout.buffer.write(row)
+            count += 1
+            if count == most:
+                break
+    sys.stdout.buffer.flush()
+    return count > 0
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    first = True
+    while line := file.readline(_LINE_BYTES):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(_LINE_BYTES)
+        yield line.removeprefix(b"\xef\xbb\xbf") if first else line
+        first = False
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _fatal(message: str) -> int:
+    print(f"rg: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,151 @@
+"""A worker process: one thread with one asyncio loop on which all its turns run, and the timers around them.
+
+Celery's own threads only carry wake-ups here (`submit`). Timers: heartbeat, lease renewal, sweep; a listener for
+published controls. `stop` parks the turns. Vendors' SDKs are imported once the worker is ready, in a thread.
+"""
+
+import asyncio
+import importlib
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable
+
+from django.conf import settings
+
+from agents_app import recovery
+from agents_app.deletion import finish_delete
+from agents_app.runner import Runner
+from halo_project.clock import now_ms
+from halo_project.database import db
+from halo_project.redis_client import async_redis, key
+from sessions_app.bus import get_bus
+from sessions_app.process_identity import this_process
+
+logger = logging.getLogger(__name__)
+
+SDKS = ("anthropic", "openai")
+
+
+class Worker:
+    """The loop thread of this process and its runner."""
+
+    def __init__(self) -> None:
+        self.timing = settings.HALO_TIMING
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: Runner | None = None
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="halo-turns", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+        threading.Thread(target=_import_sdks, name="halo-sdk-import", daemon=True).start()
+
+    def submit(self, session_pk: int) -> None:
+        """From any thread. A wake-up that comes before the loop runs, or while it ends, is found again by a sweep."""
+        if self._loop is not None and self._runner is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._runner.submit, session_pk)
+
+    def stop(self) -> None:
+        """Park the turns and end the loop; returns when that is done or the grace is over."""
+        if self._loop is None or self._runner is None:
+            return
+        parking = asyncio.run_coroutine_threadsafe(self._park(), self._loop)
+        try:
+            parking.result(self.timing.shutdown_grace + 2)
+        except TimeoutError:
+            logger.warning("turns did not park in time; their leases are found dead by the next worker")
+        self._thread.join(2)
+
+    def _main(self) -> None:
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self._runner = Runner(bus=get_bus(), owner=this_process(), timing=self.timing, slots=settings.HALO.turn_slots)
+        self._ready.set()
+        timers = [
+            self._loop.create_task(self._every(self.timing.worker_heartbeat, self._beat)),
+            self._loop.create_task(self._every(self.timing.lease_renew, self._runner.renew)),
+            self._loop.create_task(self._every(self.timing.sweep_every, self._sweep)),
+            self._loop.create_task(self._listen()),
+        ]
+        await self._stopped.wait()
+        for timer in timers:
+            timer.cancel()
+
+    async def _park(self) -> None:
+        assert self._runner is not None
+        try:
+            await self._runner.park(self.timing.shutdown_grace)
+        finally:
+            self._stopped.set()
+
+    async def _every(self, seconds: float, action: Callable[[], Awaitable[None]]) -> None:
+        """Run now and then every so often; a failure is logged and tried again at the next turn."""
+        while True:
+            try:
+                await action()
+            except Exception:
+                logger.exception("%s failed; it is tried again in %.1f s", action.__name__, seconds)
+            await asyncio.sleep(seconds)
+
+    async def _beat(self) -> None:
+        expiry = max(1, round(self.timing.worker_dead))
+        await async_redis().set(key("worker", str(os.getpid())), str(now_ms()), ex=expiry)
+
+    async def _sweep(self) -> None:
+        assert self._runner is not None
+        found = await db(recovery.sweep, self.timing)
+        for session_pk in found.wake:
+            self._runner.submit(session_pk)
+        for session_pk in found.delete:
+            await db(finish_delete, session_pk)
+
+    async def _listen(self) -> None:
+        assert self._runner is not None
+        async for message in get_bus().signals():
+            self._runner.signal(message)
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed (Linux, macOS), else the standard loop."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _import_sdks() -> None:
+    """The vendors' SDKs take seconds to import: do it before the first message, and not on the loop."""
+    for name in SDKS:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            logger.warning("the %s SDK cannot be imported; agents that use it will fail", name)
+
+
+_worker: Worker | None = None
+
+
+def start() -> None:
+    """Called once when Celery's worker is ready."""
+    global _worker
+    if _worker is None:
+        _worker = Worker()
+        _worker.start()
+
+
+def submit(session_pk: int) -> None:
+    if _worker is not None:
+        _worker.submit(session_pk)
+
+
+def stop() -> None:
+    """Called when Celery's worker shuts down."""
+    if _worker is not None:
+        _worker.stop()

@@ -1,0 +1,41 @@
+"""One session: read its whole log, rename it, delete it. Here, and not in the sessions room, because deleting a session
+stops its run first, and who runs it is known one floor above the files."""
+
+from asgiref.sync import async_to_sync
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents_app import conversation
+from sessions_app.api.fields import ProjectFilter
+from sessions_app.full_log import read_full_log
+from sessions_app.models import AgentSession
+from sessions_app.queries import get_session
+from sessions_app.rename import rename
+
+
+class SessionDetail(APIView):
+    """GET, PATCH and DELETE sessions/logs/:id. `projectId` names the workspace in the query."""
+
+    class Input(serializers.Serializer):
+        title = serializers.CharField(allow_blank=True)
+
+    def get(self, request: Request, session_id: str) -> Response:
+        return Response(read_full_log(self._session(request, session_id)))
+
+    def patch(self, request: Request, session_id: str) -> Response:
+        body = self.Input(data=request.data)
+        body.is_valid(raise_exception=True)
+        rename(self._session(request, session_id), body.validated_data["title"])
+        return Response({"ok": True})
+
+    def delete(self, request: Request, session_id: str) -> Response:
+        session = self._session(request, session_id)
+        deleted = async_to_sync(conversation.delete)(workspace=session.workspace.path, session_id=session.session_id)
+        return Response({"ok": True, "deleted": deleted})
+
+    def _session(self, request: Request, session_id: str) -> AgentSession:
+        query = ProjectFilter(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        return get_session(query.validated_data["projectId"], session_id)

@@ -1,0 +1,5 @@
+from django.apps import AppConfig
+
+
+class CronConfig(AppConfig):
+    name = "cron_app"

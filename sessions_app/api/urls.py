@@ -1,0 +1,10 @@
+"""Routes of the sessions room, below /api/. The route of one session is with the doors: deleting needs what runs it."""
+
+from django.urls import path
+
+from sessions_app.api.views import SessionList, SessionRows
+
+urlpatterns = [
+    path("sessions/logs", SessionList.as_view(), name="session-list"),
+    path("sessions/logs/<str:session_id>/rows", SessionRows.as_view(), name="session-rows"),
+]

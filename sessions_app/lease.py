@@ -1,0 +1,162 @@
+"""The lease: one writer per session, kept as a `SessionRun` row that exists exactly while it is held.
+
+All functions here are synchronous and run inside `db()`. Each transaction first locks the session's row. A holder may
+write files only while it believes in its lease (`Lease.may_write`), which needs no query; belief is refreshed by
+`renew_all` and fades `lease_belief` seconds after the last renewal.
+"""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from halo_project.clock import sleepless
+from halo_project.errors import Conflict
+from halo_project.timing import Timing
+from sessions_app.models import AgentSession, SessionRun
+from sessions_app.process_identity import ProcessIdentity, is_alive
+
+
+class LeaseLost(Conflict):
+    """Another process holds this session now, or it is being deleted: the caller must write nothing more."""
+
+    code = "lease_lost"
+
+
+@dataclass(slots=True)
+class Lease:
+    """A held lease, as its process knows it."""
+
+    session_pk: int
+    run_id: str
+    generation: int
+    kind: str
+    belief_s: float
+    round: int = 1
+    base_row: str | None = None
+    takeovers: int = 0
+    taken_over: bool = False
+    commands: list = field(default_factory=list)  # process groups the dead holder left behind
+    lost: bool = False
+    deleting: bool = False
+    renewed_at: float = field(default_factory=sleepless)
+
+    @property
+    def round_id(self) -> str:
+        return f"{self.run_id}:{self.round}"
+
+    def may_write(self) -> bool:
+        return not self.lost and not self.deleting and sleepless() - self.renewed_at < self.belief_s
+
+    def check(self) -> None:
+        """Raises LeaseLost when this process must not write. Called in the same slice as the write."""
+        if not self.may_write():
+            raise LeaseLost("This session is held by another process or is being deleted.")
+
+
+def lock_session(session_pk: int) -> AgentSession | None:
+    """The session's row, locked until the transaction ends. On SQLite the transaction itself is the lock."""
+    return AgentSession.objects.select_for_update().filter(pk=session_pk).first()
+
+
+def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
+    """No owner (parked by a shutdown), a process that is gone, or a foreign host that fell silent."""
+    if run.owner is None:
+        return True
+    alive = is_alive(host=run.host, pid=run.pid, pid_started=run.pid_started)
+    if alive is None:
+        return now - run.heartbeat_at > timedelta(seconds=timing.foreign_host_dead)
+    return not alive
+
+
+def acquire(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, timing: Timing) -> Lease | None:
+    """Take the lease, or None when a live process holds it or the session is gone. Runs inside a transaction."""
+    session = lock_session(session_pk)
+    if session is None:
+        return None
+    run = SessionRun.objects.filter(session=session).first()
+    if run is not None and not owner_is_dead(run, now, timing):
+        return None
+    session.generation += 1
+    session.save(update_fields=["generation"])
+    taken_over, commands = run is not None, list(run.commands) if run is not None else []
+    if run is None:
+        run = SessionRun(session=session, run_id=uuid.uuid4(), kind=kind, round=1, acquired_at=now)
+    else:
+        run.takeovers += 1
+        run.commands = []
+    run.owner, run.host, run.pid, run.pid_started = owner.token, owner.host, owner.pid, owner.pid_started
+    run.generation, run.heartbeat_at = session.generation, now
+    run.save()
+    return Lease(
+        session_pk=session.pk,
+        run_id=str(run.run_id),
+        generation=run.generation,
+        kind=run.kind,
+        belief_s=timing.lease_belief,
+        round=run.round,
+        base_row=run.base_row,
+        takeovers=run.takeovers,
+        taken_over=taken_over,
+        commands=commands,
+        deleting=session.deleting,
+    )
+
+
+def held_run(lease: Lease) -> SessionRun:
+    """The row of a held lease, inside a transaction. Raises LeaseLost when another generation holds the session."""
+    lock_session(lease.session_pk)
+    run = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).first()
+    if run is None:
+        lease.lost = True
+        raise LeaseLost("This session was taken over by another process.")
+    return run
+
+
+def renew_all(leases: Iterable[Lease], owner: ProcessIdentity, now: datetime) -> list[Lease]:
+    """Renew every lease of this process in one UPDATE. Returns those that turned out lost; refreshes the others' belief.
+
+    Also learns of tombstones: a lease whose session is being deleted is marked so.
+    """
+    held = {lease.session_pk: lease for lease in leases}
+    if not held:
+        return []
+    asked_at = sleepless()
+    with transaction.atomic():
+        SessionRun.objects.filter(owner=owner.token).update(heartbeat_at=now)
+        rows = SessionRun.objects.filter(owner=owner.token, session_id__in=held).values_list(
+            "session_id", "generation", "session__deleting"
+        )
+        found = {pk: (generation, deleting) for pk, generation, deleting in rows}
+    lost = []
+    for pk, lease in held.items():
+        generation, deleting = found.get(pk, (None, False))
+        if generation != lease.generation:
+            lease.lost = True
+            lost.append(lease)
+            continue
+        lease.renewed_at = asked_at
+        lease.deleting = deleting
+    return lost
+
+
+def park(lease: Lease) -> None:
+    """Give up one lease without ending its run: it counts as dead, and whoever takes it over recovers it."""
+    SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(owner=None)
+
+
+def park_all(owner: ProcessIdentity) -> int:
+    """Give up every lease of this process without ending its runs: they count as dead and are taken over. One UPDATE."""
+    return SessionRun.objects.filter(owner=owner.token).update(owner=None)
+
+
+def note_commands(lease: Lease, groups: list) -> None:
+    """Record the process groups that a turn's commands run in, so that a sweep can end what a killed worker left."""
+    SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(commands=groups)
+
+
+def dead_runs(now: datetime, timing: Timing) -> list[int]:
+    """Sessions whose lease is held by nobody alive."""
+    return [run.session_id for run in SessionRun.objects.all() if owner_is_dead(run, now, timing)]

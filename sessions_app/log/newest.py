@@ -1,0 +1,146 @@
+"""The newest rows of a UI log, and older ones page by page, read from the end of the file.
+
+Both give exactly what the same slice of a full read would give, without parsing what lies before it. Nothing here keeps
+a file open or writes.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from halo_project.errors import NotFound
+from sessions_app.log.baseline import FileStamp
+from sessions_app.log.encode import BadLine
+from sessions_app.log.lines import lines_backward, whole_lines_end
+from sessions_app.log.open_reply import open_reply_records
+from sessions_app.log.records import Record, UIView, decode_record, fold
+from sessions_app.messages import Row
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRows:
+    """The end of a UI log: whole exchanges, and the reply in flight. `bad_lines` and `torn` speak of this part only."""
+
+    view: UIView
+    has_older: bool
+    first_id: str | None
+    bad_lines: int
+    torn: bool
+    stamp: FileStamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class OlderRows:
+    """Rows in file order; `has_older` tells whether there are any before them."""
+
+    rows: list[Row]
+    has_older: bool
+
+
+@dataclass(slots=True)
+class _Window:
+    records: list[Record]  # newest first
+    start: int = 0  # offset of the oldest
+    bad_lines: int = 0
+
+
+def read_newest(path: Path, max_bytes: int = 200_000) -> NewestRows:
+    """The newest whole exchanges within `max_bytes` of the file's end, at least one however big it is.
+
+    Begins at a main user row or at the start of the file. Raises OSError; a missing file is an empty log.
+    """
+    with _opened(path) as file:
+        if file is None:
+            return NewestRows(UIView([]), has_older=False, first_id=None, bad_lines=0, torn=False, stamp=None)
+        descriptor, stamp = file
+        end = whole_lines_end(descriptor)
+        window = _read_window(descriptor, end, max_bytes)
+        earlier = open_reply_records(descriptor, window.records, window.start)
+        view = fold([*earlier, *reversed(window.records)])
+        rows = view.all_rows
+        return NewestRows(
+            view=view,
+            has_older=_has_row(descriptor, window.start),
+            first_id=rows[0].get("id") if rows else None,
+            bad_lines=window.bad_lines,
+            torn=stamp.size > end,
+            stamp=stamp,
+        )
+
+
+def read_older(path: Path, before_row_id: str, limit: int, max_bytes: int = 1_000_000) -> OlderRows:
+    """Up to `limit` rows just before that row, fewer when they exceed `max_bytes` of the file, but at least one.
+
+    Raises NotFound (row_missing) when the file holds no such row, OSError.
+    """
+    with _opened(path) as file:
+        if file is not None:
+            end = whole_lines_end(file[0])
+            page = _Page(before_row_id, limit, max_bytes)
+            if page.collect(_records_backward(file[0], end)):
+                return OlderRows(page.rows[::-1], page.has_older)
+    raise NotFound("This row is no longer in the session's log; reload the session.", code="row_missing")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[int, FileStamp] | None]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        yield descriptor, FileStamp.of(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _read_window(descriptor: int, end: int, max_bytes: int) -> _Window:
+    window = _Window([])
+    best: _Window | None = None  # the longest window so far that begins at a main user row
+    for offset, line in lines_backward(descriptor, end):
+        if best is not None and offset < end - max_bytes:
+            del window.records[len(best.records) :]
+            return _Window(window.records, best.start, best.bad_lines)
+        try:
+            record = decode_record(line)
+        except BadLine:
+            window.bad_lines += 1
+            continue
+        if record is not None:
+            window.records.append(record)
+            if record.opens_exchange:
+                best = _Window(window.records[:], offset, window.bad_lines)
+    return window
+
+
+def _records_backward(descriptor: int, end: int) -> Iterator[tuple[Record, int]]:
+    """The good records before `end`, last first, each with the bytes of its line."""
+    for _, line in lines_backward(descriptor, end):
+        try:
+            record = decode_record(line)
+        except BadLine:
+            continue
+        if record is not None:
+            yield record, len(line)
+
+
+def _has_row(descriptor: int, end: int) -> bool:
+    return any(record.t == "add" for record, _ in _records_backward(descriptor, end))
+
+
+class _Page:
+    """Collects rows from the end of a file on: those before one row, until there are enough."""
+
+    def __init__(self, before_row_id: str, limit: int, max_bytes: int):
+        self.rows: list[Row] = []  # newest first
+        self.has_older = False
+        self._before = before_row_id
+        self._limit = limit
+        self._bytes_left = max_bytes
+        self._patches: dict[str, Row] = {}
+
+    def collect(self, records: Iterator[tuple[Record, int]]) -> bool:
+        raise NotImplementedError

@@ -1,0 +1,171 @@
+"""The durable queue of a session: what was said to it and has not entered its files yet, and controls in their place.
+
+Synchronous; every function that changes rows runs inside a transaction that has locked the session's row. A commit of
+`enqueue` is the acknowledgement to the sender. Files are written by `store.py`, never here.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from halo_project.clock import iso_ms
+from sessions_app.identifiers import new_row_id
+from sessions_app.models import AgentSession, QueuedMessage
+
+Kind = QueuedMessage.Kind
+State = QueuedMessage.State
+
+
+@dataclass(slots=True)
+class Batch:
+    """What the next round is made of. With `stop` the rows are folded into the history and no model is asked."""
+
+    rows: list[QueuedMessage] = field(default_factory=list)
+    stop: QueuedMessage | None = None
+    interrupts: list[QueuedMessage] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows) or self.stop is not None or bool(self.interrupts)
+
+
+def stamp_of(message: QueuedMessage) -> str:
+    """The arrival stamp as it stands in the files."""
+    return iso_ms(message.stamp_ms)
+
+
+def next_stamp(session: AgentSession, now: datetime) -> int:
+    """Milliseconds, strictly rising within a session whatever the wall clock does. Changes `session`; the caller saves."""
+    session.last_stamp_ms = max(int(now.timestamp() * 1000), session.last_stamp_ms + 1)
+    return session.last_stamp_ms
+
+
+def find_by_client_id(workspace_id: int, client_msg_id: str | None) -> QueuedMessage | None:
+    if client_msg_id is None:
+        return None
+    return (
+        QueuedMessage.objects.select_related("session")
+        .filter(workspace_id=workspace_id, client_msg_id=client_msg_id)
+        .first()
+    )
+
+
+def enqueue(
+    session: AgentSession,
+    *,
+    kind: str,
+    now: datetime,
+    text: str = "",
+    images: list | None = None,
+    client_msg_id: str | None = None,
+    origin: str | None = None,
+    source_session_id: str | None = None,
+    control: str = "",
+    control_round: str = "",
+) -> QueuedMessage:
+    """Insert one entry at the end of the queue and touch the session. The caller holds the session's lock."""
+    stamp = next_stamp(session, now)
+    session.updated_at = now
+    session.stopped_at = session.stopped_at if kind == Kind.CONTROL else None
+    session.save(update_fields=["last_stamp_ms", "updated_at", "stopped_at"])
+    return QueuedMessage.objects.create(
+        session=session,
+        workspace_id=session.workspace_id,
+        kind=kind,
+        text=text,
+        images=images or [],
+        client_msg_id=client_msg_id,
+        origin=origin,
+        source_session_id=source_session_id,
+        control=control,
+        control_round=control_round,
+        stamp_ms=stamp,
+        row_id=new_row_id(stamp),
+        created_at=now,
+    )
+
+
+def next_batch(session_pk: int, ended_round: str) -> Batch:
+    """The queued rows up to the first stop that counts, in order. Controls aimed at an older round are dropped.
+
+    ended_round: id of the round that just ended, or '' at the beginning of a run. A cron row is a round of its own.
+    """
+    batch = Batch()
+    for row in QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).order_by("id"):
+        if row.kind == Kind.CONTROL:
+            if row.control_round not in ("", ended_round):
+                _set_state([row], State.DROPPED)
+            elif row.control == "stop":
+                batch.stop = row
+                return batch
+            else:
+                batch.interrupts.append(row)
+        elif row.kind == Kind.CRON:
+            if not batch.rows:
+                batch.rows.append(row)
+            return batch
+        else:
+            batch.rows.append(row)
+    return batch
+
+
+def settle(rows: list[QueuedMessage], state: str) -> None:
+    """Mark rows landed, folded or dropped; their words live in the files now, so text and image names are cleared."""
+    if rows:
+        QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(state=state, text="", images=[])
+
+
+def _set_state(rows: list[QueuedMessage], state: str) -> None:
+    QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(state=state)
+
+
+def has_queued(session_pk: int) -> bool:
+    return QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).exists()
+
+
+def pending(session_pk: int) -> list[QueuedMessage]:
+    """What a viewer sees as not landed yet: queued and failed messages in order."""
+    return list(
+        QueuedMessage.objects.filter(session_id=session_pk, state__in=[State.QUEUED, State.FAILED])
+        .exclude(kind=Kind.CONTROL)
+        .order_by("id")
+    )
+
+
+def fail_queued(session_pk: int, sentence: str) -> list[QueuedMessage]:
+    """The session cannot be opened: its queued messages wait, with the reason, for the next send. Returns them."""
+    with transaction.atomic():
+        rows = list(QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).exclude(kind=Kind.CONTROL))
+        QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.FAILED, error=sentence)
+        QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).update(state=State.DROPPED)
+    return rows
+
+
+def requeue_failed(session: AgentSession) -> None:
+    """Something is sent again: what failed before goes first, in its old place."""
+    QueuedMessage.objects.filter(session=session, state=State.FAILED).update(state=State.QUEUED, error="")
+
+
+def forgotten(now: datetime, grace_s: float) -> list[int]:
+    """Sessions with rows queued for longer than the grace and nobody holding them: their wake-up was lost."""
+    return list(
+        QueuedMessage.objects.filter(
+            state=State.QUEUED,
+            created_at__lt=now - timedelta(seconds=grace_s),
+            session__run__isnull=True,
+            session__deleting=False,
+        )
+        .values_list("session_id", flat=True)
+        .distinct()
+    )
+
+
+def waiting(session_pks: list[int]) -> list[dict]:
+    """Queued rows of sessions that are held, in the form of a published signal: for signals that were missed."""
+    rows = QueuedMessage.objects.filter(session_id__in=session_pks, state=State.QUEUED).values_list(
+        "session_id", "kind", "control", "control_round"
+    )
+    return [
+        {"session": pk, "kind": control if kind == Kind.CONTROL else "message", "round": round_id}
+        for pk, kind, control, round_id in rows
+    ]

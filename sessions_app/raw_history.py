@@ -1,0 +1,79 @@
+"""What the model has seen, in memory: the messages of the raw log and where they differ from the file.
+
+Messages are values: a change puts a new dict in place. `first_changed` is the lowest index that the file does not hold
+as it is here, so that a save is an append, a rewrite of the last line, or (rarely) a rewrite of the whole file.
+Pure: no Django.
+"""
+
+from collections.abc import Sequence
+
+from sessions_app.messages import Block, RawMessage
+
+
+class RawHistory:
+    """The messages of one session in order."""
+
+    def __init__(self, messages: list[RawMessage]):
+        self.messages = messages
+        self.first_changed = len(messages)
+
+    def append(self, message: RawMessage) -> None:
+        self._touch(len(self.messages))
+        self.messages.append(message)
+
+    def replace_last(self, message: RawMessage) -> None:
+        self._touch(len(self.messages) - 1)
+        self.messages[-1] = message
+
+    def replace_all(self, messages: list[RawMessage]) -> None:
+        """New history from the first message that differs on; identical leading messages stay untouched."""
+        same = 0
+        for old, new in zip(self.messages, messages, strict=False):
+            if old is not new and old != new:
+                break
+            same += 1
+        if same < max(len(self.messages), len(messages)):
+            self._touch(same)
+        self.messages = messages
+
+    def add_user_blocks(self, blocks: Sequence[Block]) -> None:
+        """Add blocks to the trailing user message, or open one: two user messages in a row are refused by providers."""
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.get("role") != "user":
+            self.append({"role": "user", "content": list(blocks)})
+            return
+        content = last.get("content")
+        head = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        self.replace_last({"role": "user", "content": [*head, *blocks]})
+
+    def mark_saved(self) -> None:
+        self.first_changed = len(self.messages)
+
+    def holds_stamp(self, stamp: str) -> bool:
+        """True when some user text begins with this arrival stamp: the message has landed before."""
+        prefix = f"[{stamp}]"
+        return any(
+            block.get("type") == "text" and str(block.get("text", "")).startswith(prefix)
+            for message in reversed(self.messages)
+            if message.get("role") == "user"
+            for block in _blocks(message)
+        )
+
+    def has_open_turn(self) -> bool:
+        """True when the last words are a user's or a tool's: the model still owes an answer."""
+        if not self.messages:
+            return False
+        last = self.messages[-1]
+        if last.get("role") == "user":
+            return True
+        return any(block.get("type") == "tool_use" for block in _blocks(last))
+
+    def _touch(self, index: int) -> None:
+        self.first_changed = min(self.first_changed, index)
+
+
+def _blocks(message: RawMessage) -> list[Block]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content or () if isinstance(block, dict)]

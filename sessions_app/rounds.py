@@ -1,0 +1,112 @@
+"""The three transactions of a run: begin it, note what landed, finish a round. Each is one unit; callers use `db()`.
+
+`finish` either takes the next batch or releases the lease, in the transaction that sees the queue: a message committed
+before it is seen by the holder, one committed after it finds no run and its own wake-up starts one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from halo_project.timing import Timing
+from sessions_app import lease as leases
+from sessions_app import queue
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.process_identity import ProcessIdentity
+
+
+@dataclass(slots=True)
+class Begun:
+    """A lease just taken, the session's row, and what the first round is made of."""
+
+    lease: leases.Lease
+    session: AgentSession
+    batch: queue.Batch
+
+
+@dataclass(slots=True)
+class Columns:
+    """Changes of the session's row that ride on a transaction. `title` is set only where there is none."""
+
+    title: str | None = None
+    exchanges: int = 0
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+    def apply(self, session: AgentSession) -> None:
+        changed = dict(self.fixed)
+        if self.title and not session.title:
+            changed["title"] = self.title
+        if self.exchanges:
+            changed["exchange_count"] = (session.exchange_count or 0) + self.exchanges
+        if changed:
+            for name, value in changed.items():
+                setattr(session, name, value)
+            session.save(update_fields=list(changed))
+
+
+def begin(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, timing: Timing) -> Begun | None:
+    """Take the lease and the first batch. None when another process holds the session or there is nothing to do."""
+    with transaction.atomic():
+        lease = leases.acquire(session_pk, kind, owner, now, timing)
+        if lease is None:
+            return None
+        session = AgentSession.objects.select_related("workspace").get(pk=session_pk)
+        # A taken-over run first recovers; its batch is taken afterwards, by `finish`.
+        batch = queue.Batch() if lease.taken_over else queue.next_batch(session_pk, "")
+        if not lease.taken_over and not batch and kind == SessionRun.Kind.TURN:
+            SessionRun.objects.filter(session_id=session_pk).delete()
+            return None
+        return Begun(lease, session, batch)
+
+
+def landed(
+    lease: leases.Lease,
+    rows: list[QueuedMessage],
+    controls: list[QueuedMessage],
+    state: str,
+    columns: Columns,
+    base_row: str | None,
+) -> None:
+    """The rows are in both files now, the controls are obeyed. `base_row` is stored with a run's first landing only."""
+    with transaction.atomic():
+        run = leases.held_run(lease)
+        if run.base_row is None:
+            run.base_row = base_row or ""
+            run.save(update_fields=["base_row"])
+        lease.base_row = run.base_row
+        queue.settle(rows, state)
+        queue.settle(controls, queue.State.LANDED)
+        columns.apply(run.session)
+
+
+def finish(
+    lease: leases.Lease, columns: Columns, owed: Callable[[], None], ended_round: str, now: datetime
+) -> queue.Batch | None:
+    """End a round: write what it owes, then take the next batch, or release the lease (None)."""
+    with transaction.atomic():
+        run = leases.held_run(lease)
+        owed()
+        columns.apply(run.session)
+        batch = queue.next_batch(lease.session_pk, ended_round)
+        if batch:
+            run.round += 1
+            run.save(update_fields=["round"])
+            lease.round = run.round
+            return batch
+        run.delete()
+        return None
+
+
+def release(lease: leases.Lease) -> None:
+    """Give a lease back without looking at the queue (short leases, or a session that cannot be opened)."""
+    with transaction.atomic():
+        SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).delete()
+
+
+def progress(lease: leases.Lease, columns: Columns) -> None:
+    """Row columns in the middle of a turn, so that lists show life; throttled by the caller."""
+    with transaction.atomic():
+        columns.apply(leases.held_run(lease).session)

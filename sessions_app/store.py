@@ -1,0 +1,151 @@
+"""The pair of logs of one session while it is held: events in, files and frames out.
+
+Raw and UI are written in one synchronous slice, raw first, and only while the lease is believed. What each event means
+is `ui_state.py`'s business, bytes are `log/`'s, delivery is `publisher.py`'s. Rows are written by `lease.py`, `queue.py`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from halo_project.clock import now_ms
+from sessions_app.events import Event, RoundFinished
+from sessions_app.identifiers import SessionKey
+from sessions_app.lease import Lease
+from sessions_app.log.paths import SessionPaths
+from sessions_app.log.raw_log import RawLog
+from sessions_app.log.records import add_record, inflight_record
+from sessions_app.log.ui_log import UILog
+from sessions_app.mutations import Mutation
+from sessions_app.publisher import Publisher
+from sessions_app.raw_history import RawHistory
+from sessions_app.ui_state import Inflight, UIState, Unsaved
+
+logger = logging.getLogger(__name__)
+
+BELIEF_POLL_S = 0.1  # a database that does not answer makes writes wait, not fail
+LOOP_PARSE_BYTES = 64 * 1024  # bigger logs are parsed in a thread
+
+
+@dataclass(slots=True)
+class SessionLogs:
+    """Both logs of one session as this process knows them: what it last wrote or read, and the parsed content."""
+
+    ui_log: UILog
+    raw_log: RawLog
+    state: UIState
+    raw: RawHistory
+    cut_off: bool = False  # the file ends with a reply that was never finished
+
+    def is_current(self) -> bool:
+        """False when another process wrote one of the files since."""
+        return not (self.ui_log.changed_elsewhere() or self.raw_log.changed_elsewhere())
+
+    @property
+    def size(self) -> int:
+        return self.ui_log.size + self.raw_log.size
+
+
+def read_logs(paths: SessionPaths, agent_name: str) -> SessionLogs:
+    """Read both files. Blocking; see `load_logs`."""
+    ui_log, raw_log = UILog(paths.ui), RawLog(paths.raw)
+    view = ui_log.load()
+    state = UIState(list(view.rows), agent_name=agent_name, clock=now_ms)
+    if view.inflight is not None:
+        state.adopt_inflight(view.inflight)
+    return SessionLogs(ui_log, raw_log, state, RawHistory(raw_log.load()), cut_off=view.inflight is not None)
+
+
+async def load_logs(paths: SessionPaths, agent_name: str) -> SessionLogs:
+    if _size(paths.ui) + _size(paths.raw) < LOOP_PARSE_BYTES:
+        return read_logs(paths, agent_name)
+    return await asyncio.to_thread(read_logs, paths, agent_name)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+class SessionStore:
+    """The one writer of a held session."""
+
+    def __init__(self, key: SessionKey, logs: SessionLogs, lease: Lease, publisher: Publisher):
+        self.key = key
+        self.logs = logs
+        self.lease = lease
+        self.publisher = publisher
+
+    @property
+    def state(self) -> UIState:
+        return self.logs.state
+
+    @property
+    def raw(self) -> RawHistory:
+        return self.logs.raw
+
+    def emit(self, *events: Event) -> list[Mutation]:
+        """Fold events into the UI state and hand their frames to the viewers. Nothing is written yet."""
+        mutations = [mutation for event in events for mutation in self.state.apply(event)]
+        for mutation in mutations:
+            self.publisher.put(mutation.frame())
+        return mutations
+
+    def unsaved_text(self) -> int:
+        return self.state.unsaved_text()
+
+    async def save(self) -> None:
+        """Write what both logs lack, waiting while the lease cannot be believed. Raises LeaseLost, OSError."""
+        while not self.lease.may_write() and not (self.lease.lost or self.lease.deleting):
+            await asyncio.sleep(BELIEF_POLL_S)
+        self.write()
+
+    def write(self) -> None:
+        """Write what both logs lack, raw first, in one slice without an await. Raises LeaseLost, OSError."""
+        unsaved, raw = self.state.take_unsaved(), self.raw
+        raw_changed = raw.first_changed < len(raw.messages)
+        if not unsaved and not raw_changed:
+            return
+        self.lease.check()
+        if raw_changed:
+            outcome = self.logs.raw_log.write(raw.messages, raw.first_changed)
+            raw.mark_saved()
+            if outcome.foreign and not unsaved:
+                unsaved = Unsaved([], None, rewrite=True)
+        if unsaved:
+            self._write_ui(unsaved)
+        self.publisher.saved()
+
+    def _write_ui(self, unsaved: Unsaved) -> None:
+        if unsaved.rewrite:
+            self.logs.ui_log.rewrite(self._all_lines())
+        else:
+            outcome = self.logs.ui_log.write(list(self._lines(unsaved)), self._all_lines)
+            if outcome.foreign:
+                logger.warning("%s was written by another program; both logs are rewritten", self.key.session_id)
+                self.logs.raw_log.rewrite(self.raw.messages)
+        self.state.mark_saved()
+
+    def _lines(self, unsaved: Unsaved) -> Iterable[bytes]:
+        for row in unsaved.rows:
+            yield add_record(row)
+        if unsaved.inflight is not None:
+            yield _inflight_line(unsaved.inflight, unsaved.inflight.dirty_from or 0)
+
+    def _all_lines(self) -> Iterable[bytes]:
+        for row in self.state.rows:
+            yield add_record(row)
+        if self.state.inflight is not None:
+            yield _inflight_line(self.state.inflight, 0)
+
+    def finish_reply(self) -> None:
+        """Turn whatever is in flight into a finished row. Saved by the next `save`."""
+        self.emit(RoundFinished())
+
+
+def _inflight_line(inflight: Inflight, start: int) -> bytes:
+    return inflight_record(inflight.row_id, start, inflight.blocks[start:], inflight.shell())

@@ -1,0 +1,69 @@
+"""Workspaces and sessions as rows: finding them, making them. Synchronous; callers run these inside `db()`."""
+
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from halo_project.errors import Conflict
+from halo_project.layout import WorkspaceLayout, resolve_workspace
+from sessions_app.identifiers import leaf, parent
+from sessions_app.log.paths import SessionPaths, session_paths
+from sessions_app.models import AgentSession, Workspace
+
+
+def find_workspace(path: str) -> Workspace | None:
+    """The row of a folder that was opened before. Raises NotFound or BadRequest for a path that cannot be a workspace."""
+    return Workspace.objects.filter(path=str(resolve_workspace(path))).first()
+
+
+def open_workspace(path: str, now: datetime) -> Workspace:
+    """The row of a folder, made on first use together with its `.halo/`."""
+    root = resolve_workspace(path)
+    WorkspaceLayout(root).scaffold()
+    return Workspace.objects.get_or_create(path=str(root), defaults={"created_at": now})[0]
+
+
+def find_session(workspace: Workspace | None, session_id: str) -> AgentSession | None:
+    if workspace is None:
+        return None
+    return AgentSession.objects.filter(workspace=workspace, session_id=session_id).first()
+
+
+def create_session(
+    workspace: Workspace, session_id: str, *, agent_id: str, agent_name: str, now: datetime, description: str = ""
+) -> AgentSession:
+    """A new row. Raises Conflict when another session of this agent already owns files of that name."""
+    taken = AgentSession.objects.filter(
+        workspace=workspace, agent_id=agent_id, leaf_key=leaf(session_id).lower()
+    ).exists()
+    if taken:
+        raise Conflict(
+            "Another session of this agent has an id that would use the same files; choose a different session id.",
+            code="session_files_taken",
+        )
+    with transaction.atomic():
+        return AgentSession.objects.create(
+            workspace=workspace,
+            session_id=session_id,
+            parent_session_id=parent(session_id),
+            agent_id=agent_id,
+            agent_name=agent_name,
+            leaf_key=leaf(session_id).lower(),
+            description=description,
+            created_at=now,
+            updated_at=now,
+        )
+
+
+def sessions_folder(workspace: Workspace) -> Path:
+    """Where the session files of a workspace lie; those of internal agents have a folder of their own."""
+    root = Path(workspace.path)
+    if root == settings.HALO_HOME.internal_sessions:
+        return root
+    return WorkspaceLayout(root).sessions
+
+
+def paths_of(session: AgentSession) -> SessionPaths:
+    return session_paths(sessions_folder(session.workspace), session.agent_id, session.session_id)

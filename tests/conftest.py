@@ -1,0 +1,71 @@
+"""Fixtures for every floor: a home of our own before Django is set up, a workspace, a Redis server, a whole Halo."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Settings are read at import, so the home must be chosen here. Nothing of the developer's own Halo is used or touched.
+for _name in [name for name in os.environ if name.startswith("HALO_")]:
+    del os.environ[_name]
+_HOME = Path(tempfile.mkdtemp(prefix="halo-tests-")).resolve()
+os.environ["HALO_HOME"] = str(_HOME)
+os.environ["DJANGO_SETTINGS_MODULE"] = "halo_project.settings"
+for _name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"):
+    os.environ.pop(_name, None)
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+
+from tests.support.halo_process import HaloFactory, RunningHalo  # noqa: E402
+from tests.support.redis_process import RedisProcess  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisProcess]:
+    """The bundled server at the socket that the settings of this test run name; `async_redis()` reaches it."""
+    from django.conf import settings
+
+    server = RedisProcess(settings.HALO_HOME.redis_socket, settings.HALO_HOME.redis_data)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def halo_home(tmp_path: Path):
+    """The layout of a fresh home, made ready; not the one of the settings."""
+    from halo_project.layout import HomeLayout
+
+    home = HomeLayout(tmp_path / "home")
+    home.prepare()
+    return home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A fresh folder with a `.halo` in it; the real path."""
+    from halo_project.layout import WorkspaceLayout
+
+    root = (tmp_path / "workspace").resolve()
+    root.mkdir()
+    WorkspaceLayout(root).scaffold()
+    return root
+
+
+@pytest.fixture
+def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
+    """`start_halo(HALO_WORKERS="1", …)` starts a real `halo serve` and waits for its block; all are stopped at the end."""
+    factory = HaloFactory(tmp_path)
+    yield factory
+    factory.stop_all()
+
+
+@pytest.fixture(scope="session")
+def halo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHalo]:
+    """One `halo serve` shared by the whole test run: do not stop it or kill its children, take `start_halo` for that."""
+    factory = HaloFactory(tmp_path_factory.mktemp("halo"))
+    yield factory()
+    factory.stop_all()
