@@ -7,6 +7,7 @@ a pending row for the viewers) that may be lost without harm. Runs, files and mo
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -107,7 +108,7 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
         return _accepted(earlier, duplicate=True), []
     session_id = draft.session_id or new_session_id()
     agent = _answering_agent(workspace, session_id, draft.agent_id)
-    choose_model(agent, settings.HALO_HOME, settings.HALO.lookup)  # raises when nobody could answer
+    choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))  # raises when nobody can answer
     images = save_images(resolve_workspace(draft.workspace), draft.images, now)
     try:
         with transaction.atomic():

@@ -1,16 +1,11 @@
 """Which commands of a session run right now, kept on its lease row, so that what a killed worker left can be ended."""
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
 
-import psutil
-
+from agents_app.tools.process_tree import kill_left_behind
 from halo_project.database import db
 from sessions_app import lease as leases
-from sessions_app.process_identity import started_at
 
 logger = logging.getLogger(__name__)
 
@@ -51,23 +46,5 @@ class ProcessLedger:
 
 
 def end_leftovers(commands: list) -> int:
-    """Kill the process groups that a dead worker left running; returns how many. A reused pid is left alone."""
-    ended = 0
-    for pgid, start_time in commands:
-        if _is_same_group(pgid, start_time):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pgid, signal.SIGKILL)
-                ended += 1
-    return ended
-
-
-def _is_same_group(pgid: int, start_time: str) -> bool:
-    leader = started_at(pgid)
-    if leader is not None:
-        return leader == start_time
-    # The leader is gone; members that are younger than it still carry its number.
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, ProcessLookupError):
-            if os.getpgid(process.pid) == pgid and process.create_time() >= float(start_time) - 1:
-                return True
-    return False
+    """End the commands that a dead worker left running; returns how many. Blocking: for a thread."""
+    return sum(kill_left_behind(pgid, start_time) for pgid, start_time in commands)

@@ -4,6 +4,7 @@
 conditional on what stands in files and rows, so that a crash in the middle of a recovery is recovered in turn.
 """
 
+import asyncio
 import logging
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ NUDGE = (
 
 async def recover(held: HeldSession) -> queue.Batch | None:
     """Bring a taken-over session in order; returns its next batch, or None when nothing is left and it is released."""
-    ended = end_leftovers(held.lease.commands)
+    ended = await asyncio.to_thread(end_leftovers, held.lease.commands)
     logger.warning("session %s: taken over from a dead worker (%d commands ended)", held.key.session_id, ended)
     was_open = held.lease.base_row is not None and is_open(held)
     await _level_files(held)

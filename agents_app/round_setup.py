@@ -16,8 +16,9 @@ from agents_app.engine.loop import RoundSetup
 from agents_app.engine.retry import RetryPolicy
 from agents_app.held_session import HeldSession
 from agents_app.runtimes.base import ModelRequest, ToolSpec
+from agents_app.runtimes.clients import Limits
 from agents_app.runtimes.registry import create_runtime
-from agents_app.tools.base import Tool, ToolContext, ToolLimits
+from agents_app.tools.base import AccessLevel, Tool, ToolContext, ToolLimits
 from agents_app.tools.registry import tools_for
 from halo_project.clock import utcnow
 from sessions_app.events import ContextSent
@@ -26,13 +27,16 @@ from sessions_app.events import ContextSent
 async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
     """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
     agent, choice, tools, prompt = await asyncio.to_thread(
-        _read_configuration, held.session.agent_id, held.workspace, held.session.parent_session_id is None
+        _read_configuration,
+        held.session.agent_id,
+        held.workspace,
+        held.session.parent_session_id is None,
+        held.session.access_level,
     )
-    runtime = await create_runtime(choice, timeout_s=settings.HALO.model_timeout_s)
     held.system_prompt = prompt
     return RoundSetup(
         agent_name=agent.name,
-        runtime=runtime,
+        runtime=create_runtime(choice, limits=Limits(total_s=settings.HALO.model_timeout_s)),
         request=_request(held, choice, tools, prompt),
         tools=tools,
         context=_tool_context(held, shutting_down),
@@ -48,15 +52,22 @@ def note_context(held: HeldSession) -> None:
 
 
 def _read_configuration(
-    agent_id: str, workspace: Path, root: bool
+    agent_id: str, workspace: Path, root: bool, access: AccessLevel
 ) -> tuple[AgentConfig, ModelChoice, dict[str, Tool], str]:
     home = settings.HALO_HOME
     agent = load_agent(agent_id, workspace, home)
-    choice = choose_model(agent, home, settings.HALO.lookup)
-    tools = tools_for(agent.tools)
-    specs = [ToolSpec(tool.name, tool.description, tool.input_schema) for tool in tools.values()]
-    prompt = build_system_prompt(agent, workspace, home, root=root, tools=specs, now=utcnow())
+    lookup = settings.HALO.lookup
+    choice = choose_model(agent, home, lookup, workspace)
+    tools = tools_for(agent.tools, _limits(), access)
+    prompt = build_system_prompt(
+        agent, workspace, home, root=root, tools=list(tools.values()), now=utcnow(), env_lookup=lookup
+    )
     return agent, choice, tools, prompt
+
+
+def _limits() -> ToolLimits:
+    env = settings.HALO
+    return ToolLimits(shell_timeout_s=env.shell_timeout_s, web_fetch_timeout_s=env.web_fetch_timeout_s)
 
 
 def _request(held: HeldSession, choice: ModelChoice, tools: dict[str, Tool], prompt: str) -> ModelRequest:
@@ -73,12 +84,12 @@ def _request(held: HeldSession, choice: ModelChoice, tools: dict[str, Tool], pro
 
 
 def _tool_context(held: HeldSession, shutting_down: Callable[[], bool]) -> ToolContext:
-    env = settings.HALO
     return ToolContext(
         workspace=held.workspace,
         home=Path.home(),
-        limits=ToolLimits(shell_timeout_s=env.shell_timeout_s, web_fetch_timeout_s=env.web_fetch_timeout_s),
+        limits=_limits(),
         access=held.session.access_level,
         processes=held.processes,
         shutting_down=shutting_down,
+        halo_home=settings.HALO_HOME.home,
     )

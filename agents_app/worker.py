@@ -5,7 +5,6 @@ published controls. `stop` parks the turns. Vendors' SDKs are imported once the 
 """
 
 import asyncio
-import importlib
 import logging
 import os
 import threading
@@ -16,10 +15,11 @@ from django.conf import settings
 from agents_app import recovery
 from agents_app.deletion import finish_delete
 from agents_app.runner import Runner
+from agents_app.runtimes.registry import close_clients, warm_up
 from halo_project.clock import now_ms
 from halo_project.database import db
 from halo_project.redis_client import async_redis, key
-from sessions_app.bus import get_bus
+from sessions_app.bus import RESYNC, get_bus
 from sessions_app.process_identity import this_process
 
 logger = logging.getLogger(__name__)
@@ -76,6 +76,7 @@ class Worker:
         await self._stopped.wait()
         for timer in timers:
             timer.cancel()
+        await close_clients()
 
     async def _park(self) -> None:
         assert self._runner is not None
@@ -108,7 +109,10 @@ class Worker:
     async def _listen(self) -> None:
         assert self._runner is not None
         async for message in get_bus().signals():
-            self._runner.signal(message)
+            if message["kind"] == RESYNC:  # signals may have been lost: look into the queue instead
+                await self._runner.renew()
+            else:
+                self._runner.signal(message)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -124,7 +128,7 @@ def _import_sdks() -> None:
     """The vendors' SDKs take seconds to import: do it before the first message, and not on the loop."""
     for name in SDKS:
         try:
-            importlib.import_module(name)
+            warm_up(name)
         except ImportError:
             logger.warning("the %s SDK cannot be imported; agents that use it will fail", name)
 

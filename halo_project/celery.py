@@ -7,35 +7,19 @@ import os
 from typing import Any
 
 from celery import Celery, signals
-from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")
+
+QUEUES = ("turns", "cron", "housekeeping")
 
 app = Celery("halo")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-QUEUES = ("turns", "cron", "housekeeping")
 
-
-def configure() -> None:
-    from halo_project.redis_client import key_prefix
-
-    app.conf.update(
-        broker_transport_options={"global_keyprefix": key_prefix(), "socket_connect_timeout": 3},
-        broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,
-        task_queues=[Queue(name) for name in QUEUES],
-        task_default_queue="housekeeping",
-        task_ignore_result=True,
-        task_acks_late=False,
-        task_publish_retry_policy={"max_retries": 3, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5},
-        worker_enable_remote_control=False,
-        worker_hijack_root_logger=False,
-        worker_redirect_stdouts=False,
-        timezone="UTC",
-        enable_utc=True,
-    )
+@signals.setup_logging.connect
+def keep_our_logging(**_: Any) -> None:
+    """A receiver is all it takes: Celery then leaves the handlers of `settings.LOGGING` alone."""
 
 
 @signals.worker_ready.connect

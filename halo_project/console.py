@@ -52,7 +52,7 @@ def command_names() -> list[str]:
 def _run(arguments: list[str]) -> None:
     try:
         if arguments == ["serve"]:
-            from halo_project.supervisor import serve
+            from halo_project.supervisor.serve import serve
 
             sys.exit(serve())
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")

@@ -124,6 +124,17 @@ REST_FRAMEWORK = {
 }
 
 CELERY_BROKER_URL = celery_broker_url(HALO_REDIS_URL)
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "global_keyprefix": f"halo:{HALO_HOME.installation_id()}:",
+    "socket_connect_timeout": 3,
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: the supervisor restarts what is down
+CELERY_TASK_DEFAULT_QUEUE = "housekeeping"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 3, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_CRON_STARTING_DEADLINE = 60  # a crontab that came due while beat was down is not caught up by beat
 

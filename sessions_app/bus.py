@@ -1,8 +1,8 @@
 """The bus: what a session's holder tells its viewers, and hints between processes. Interface only.
 
-Frames of one session tree go into one ordered stream. A viewer reads the session's mark, takes a snapshot from the files,
-and follows the stream from the mark on. `bus_redis.py` does it between processes, `bus_local.py` inside one; both
-obey the same contract. No Django here: the engine's tests and the command line import this too.
+Frames of one session tree go into one ordered stream. A viewer reads the session's mark, takes a snapshot from the
+files, and follows the stream from the mark on. `bus_redis.py` does it between processes, `bus_local.py` inside one;
+both obey the same contract. No Django here: the engine's tests and the command line import this too.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class BusError(Unavailable):
 
 
 class Trimmed(HaloError):
-    """What was to be followed is not kept any more, or the stream began anew: take a snapshot and follow from its mark."""
+    """What was to be followed is not kept any more, or the stream began anew: take a snapshot, follow from its mark."""
 
     code = "trimmed"
     status = 410

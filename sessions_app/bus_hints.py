@@ -139,4 +139,4 @@ class Hints:
         elif message["type"] == "message":
             item = msgspec.json.decode(message["data"])
             for listener in listeners:
-                listener.put(item)
+                listener.put(tuple(item) if isinstance(item, list) else item)

@@ -56,7 +56,7 @@ class LocalBus:
         self._trees: dict[str, _Tree] = {}
         self._followers: set[Follower] = set()
         self._listeners: set[Listener] = set()
-        self._notices = Channel("notices", lost=[ANY_WORKSPACE, {"type": "session:changed"}])
+        self._notices = Channel("notices", lost=(ANY_WORKSPACE, {"type": "session:changed"}))
         self._signals = Channel("signals", lost={"kind": RESYNC})
         self._last_id = (0, 0)
 
@@ -99,7 +99,7 @@ class LocalBus:
     # -- hints ----------------------------------------------------------------------------------------------------
 
     async def notify(self, workspace_id: int, frame: Frame) -> None:
-        self._tell(self._notices, [workspace_id, frame])
+        self._tell(self._notices, (workspace_id, frame))
 
     def notices(self) -> Listener:
         return self._listen(self._notices)

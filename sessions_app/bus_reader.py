@@ -156,7 +156,7 @@ class StreamReader:
                 tree.feed(entries_of(found))
 
     async def _verify(self) -> None:
-        """Streams that are gone or hold other ids than those we stand at began anew: their followers take a snapshot."""
+        """A stream that is gone or holds other ids than ours began anew: its followers take a snapshot."""
         trees = list(self._trees.items())
         async with asyncio.timeout(BLOCK_S), self._redis().pipeline(transaction=False) as pipe:
             for stream, _ in trees:

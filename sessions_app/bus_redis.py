@@ -1,14 +1,14 @@
 """The bus on Redis: one stream per session tree, one hash per tree with the sessions' marks, pub/sub for hints.
 
-Trimming: a stream keeps about `max_entries` (20,000 by default), whatever the marks say. A session that streams saves every
-two seconds, so its mark is never that far behind; one that is idle has nothing behind its mark. If it happens all the
+Trimming: a stream keeps about `kept` entries (20,000), whatever the marks say. A session that streams saves every two
+seconds, so its mark is never that far behind; one that is idle has nothing behind its mark. If it happens all the
 same, whoever follows gets Trimmed and takes a snapshot. Stream and marks expire together.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from redis.asyncio import Redis
@@ -29,6 +29,8 @@ from sessions_app.bus_follow import MAX_BYTES, MAX_ENTRIES, Follower, Page
 from sessions_app.bus_hints import Channel, Hints, Listener
 from sessions_app.bus_reader import StreamReader, entries_of
 from sessions_app.identifiers import SessionKey
+
+T = TypeVar("T")
 
 KEPT_ENTRIES = 20_000
 ANSWER_S = 5.0  # a call that takes longer counts as failed
@@ -55,7 +57,7 @@ class RedisBus:
         self._expire_ms = max(1, int(expire_s * 1000))
         self._kept = kept
         self._bounds = {"max_entries": max_entries, "max_bytes": max_bytes}
-        self._notices = Channel(key("notices"), lost=[ANY_WORKSPACE, {"type": "session:changed"}])
+        self._notices = Channel(key("notices"), lost=(ANY_WORKSPACE, {"type": "session:changed"}))
         self._signals = Channel(key("signals"), lost={"kind": RESYNC})
         self.reader = StreamReader(redis, key)
         self._hints = Hints(redis, (self._notices, self._signals))
@@ -137,7 +139,7 @@ class RedisBus:
     def _marks(self, key: SessionKey) -> str:
         return self._key("marks", key.tree_hash)
 
-    async def _answer[T](self, call: Coroutine[Any, Any, T]) -> T:
+    async def _answer(self, call: Coroutine[Any, Any, T]) -> T:
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await call

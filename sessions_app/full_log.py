@@ -4,11 +4,14 @@ Blocking and without a lease: a reader sees what is on disk, and a line that is 
 read on. Archived segments are served one by one elsewhere.
 """
 
+import hashlib
 from datetime import UTC, datetime
+from itertools import count as count_from
 from typing import Any
 
 from halo_project.clock import iso_ms
 from halo_project.errors import NotFound
+from sessions_app.log.paths import SessionPaths
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.ui_log import UILog, read_older
 from sessions_app.messages import RawMessage, Row
@@ -25,18 +28,28 @@ def read_full_log(session: AgentSession) -> dict[str, Any]:
     paths = paths_of(session)
     view = UILog(paths.ui).load()
     raw = RawLog(paths.raw).load()
-    rows = [*view.rows, *([view.inflight] if view.inflight is not None else [])]
+    rows = view.all_rows
     if not rows and not raw:
         raise NotFound("Nothing has been written in this session yet.", code="log_missing")
     if not rows:
         rows = rows_from_raw(raw, session.agent_name or session.agent_id, _ms(session.created_at))
-    return _full(session, rows, raw, archives=len(paths.segments()))
+    return _full(session, rows, raw, archives=_committed_segments(paths, view.rows))
 
 
 def older_rows(session: AgentSession, before: str, limit: int) -> dict[str, Any]:
     """At most `limit` rows that stand before the row `before`, oldest first. Raises NotFound for an unknown row."""
     found = read_older(paths_of(session).ui, before, limit)
     return {"rows": found.rows, "hasOlder": found.has_older}
+
+
+def _committed_segments(paths: SessionPaths, rows: list[Row]) -> int:
+    """Archived segments that count. The last one does not while the active log still begins with its first row: a crash
+    came between the two steps of archiving."""
+    numbered = {segment.number: segment for segment in paths.segments()}
+    count = next(number for number in count_from(0) if number + 1 not in numbered)
+    if count and rows and numbered[count].first_id_hash == hashlib.sha1(str(rows[0].get("id")).encode()).hexdigest()[:12]:
+        return count - 1
+    return count
 
 
 def _full(session: AgentSession, rows: list[Row], raw: list[RawMessage], archives: int) -> dict[str, Any]:

@@ -4,13 +4,13 @@ A folder in the workspace's `.halo/agents/` replaces the one in `HALO_HOME/globa
 one, as a whole: no file is taken from a folder below. What agent.yaml may say is left to `agent_yaml`.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig, Scope, is_internal_id, parse_agent
-from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid
-from agents_app.config.files import BUNDLED, is_folder, names_in, read_text
+from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid, shown
+from agents_app.config.files import BUNDLED, entries, is_folder, read_text
 from agents_app.config.yaml_file import read_mapping
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import check_agent_id, is_safe_segment
@@ -34,19 +34,21 @@ class AgentListing:
 def load_agent(agent_id: str, workspace: Path | None, home: HomeLayout) -> AgentConfig:
     """The agent in effect. Raises BadRequest for an unsafe id, AgentNotFound, AgentInvalid."""
     check_agent_id(agent_id)
-    for scope, folder in _places(workspace, home):
-        if is_folder(folder / agent_id):
-            return _load(agent_id, scope, folder / agent_id)
+    for scope, folder in _folders(agent_id, workspace, home):
+        if is_folder(folder):
+            return _load(agent_id, scope, folder)
     raise AgentNotFound(agent_id)
 
 
 def list_agents(workspace: Path | None, home: HomeLayout) -> list[AgentListing]:
     """Every agent once, as it is in effect: highest priority first, then by name. Broken ones carry their error."""
     found: dict[str, AgentListing] = {}
-    for scope, folder in _places(workspace, home):
-        for agent_id in names_in(folder):
-            if agent_id not in found and not agent_id.startswith(".") and is_folder(folder / agent_id):
-                found[agent_id] = _listing(agent_id, scope, folder / agent_id)
+    for scope, place in _places(workspace, home):
+        for folder in entries(place) or ():
+            if folder.name not in found:
+                listing = _listing(folder.name, scope, folder)
+                if listing is not None:
+                    found[folder.name] = listing
     return sorted(found.values(), key=lambda agent: (-agent.priority, agent.name.casefold(), agent.agent_id))
 
 
@@ -59,20 +61,30 @@ def default_agent_id(workspace: Path | None, home: HomeLayout) -> str:
     return (usable or own)[0].agent_id
 
 
-def _places(workspace: Path | None, home: HomeLayout) -> Iterator[tuple[Scope, Path]]:
-    if workspace is not None:
-        yield "workspace", WorkspaceLayout(workspace).agents
-    yield "global", home.global_agents
-    yield "bundled", BUNDLED / "agents"
+# Building a path costs as much as looking at it, and these are looked at for every turn.
+@lru_cache(maxsize=256)
+def _places(workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
+    installed: tuple[tuple[Scope, Path], ...] = (("global", home.global_agents), ("bundled", BUNDLED / "agents"))
+    return installed if workspace is None else (("workspace", WorkspaceLayout(workspace).agents), *installed)
+
+
+@lru_cache(maxsize=1024)
+def _folders(agent_id: str, workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
+    return tuple((scope, place / agent_id) for scope, place in _places(workspace, home))
+
+
+@lru_cache(maxsize=1024)
+def _files(folder: Path) -> tuple[Path, Path]:
+    return folder / "agent.yaml", folder / "AGENT.md"
 
 
 def _load(agent_id: str, scope: Scope, folder: Path) -> AgentConfig:
-    path = folder / "agent.yaml"
+    path, prompt_path = _files(folder)
     try:
         values = read_mapping(path)
         if values is None:
             raise AgentInvalid(agent_id, path, ["This file is missing; an agent's folder needs one."])
-        agent_md = read_text(folder / "AGENT.md")
+        agent_md = read_text(prompt_path)
     except ConfigFileInvalid as error:
         raise AgentInvalid(agent_id, error.path, [_with_line(error)]) from error
     return parse_agent(values, agent_id=agent_id, scope=scope, path=path, agent_md=agent_md or None)
@@ -82,13 +94,16 @@ def _with_line(error: ConfigFileInvalid) -> str:
     return f"Line {error.line}: {error.problem}" if error.line is not None else error.problem
 
 
-def _listing(agent_id: str, scope: Scope, folder: Path) -> AgentListing:
-    internal = is_internal_id(agent_id)
+def _listing(agent_id: str, scope: Scope, folder: Path) -> AgentListing | None:
+    """None for a plain file, which is no agent."""
     try:
+        if not is_folder(folder):
+            return None
         if not is_safe_segment(agent_id):
             allowed = "Rename this folder: letters, digits, '_', '-', '.' and ':' are allowed."
             raise AgentInvalid(agent_id, folder, [allowed])
         config = _load(agent_id, scope, folder)
-    except AgentInvalid as error:
-        return AgentListing(agent_id, agent_id, scope, 0, internal, None, error.message)
+    except (AgentInvalid, ConfigFileInvalid) as error:
+        name = shown(agent_id)
+        return AgentListing(name, name, scope, 0, is_internal_id(agent_id), None, error.message)
     return AgentListing(agent_id, config.name, scope, config.priority, config.internal, config)

@@ -16,6 +16,11 @@ from pathlib import Path
 from halo_project.errors import ConfigurationError, HaloError, NotFound
 
 
+def shown(path: Path | str) -> str:
+    """The path as text that any answer can carry: names that are not UTF-8 show a mark instead."""
+    return str(path).encode("utf-8", "replace").decode()
+
+
 class ConfigFileInvalid(ConfigurationError):
     """One file of the configuration cannot be used. `path` is that file."""
 
@@ -23,7 +28,7 @@ class ConfigFileInvalid(ConfigurationError):
     status = 422
 
     def __init__(self, path: Path, problem: str, *, line: int | None = None):
-        where = f"{path}, line {line}" if line is not None else str(path)
+        where = f"{shown(path)}, line {line}" if line is not None else shown(path)
         super().__init__(f"{where}: {problem}")
         self.path = path
         self.problem = problem
@@ -47,7 +52,7 @@ class AgentInvalid(HaloError):
     status = 422
 
     def __init__(self, agent_id: str, path: Path, problems: Sequence[str]):
-        super().__init__(f"The agent '{agent_id}' cannot be used. {path}: {' '.join(problems)}")
+        super().__init__(f"The agent '{shown(agent_id)}' cannot be used. {shown(path)}: {' '.join(problems)}")
         self.agent_id = agent_id
         self.path = path
         self.problems = tuple(problems)

@@ -1,7 +1,7 @@
-"""Reads the small files of the configuration, each parsed once for as long as it does not change.
+"""Reads the small files and folders of the configuration, each once for as long as it does not change.
 
-Configuration is read for every turn, so the price of an unchanged file is one `stat`. What the text means is left to
-the callers: they hand in the function that parses it.
+Configuration is read for every turn, so the price of an unchanged file or folder is one `stat`. What the text means is
+left to the callers: they hand in the function that parses it.
 """
 
 import stat
@@ -37,27 +37,22 @@ class FileCache(Generic[T]):
 
     def __init__(self, parse: Callable[[Path, bytes], T]):
         self._parse = parse
-        self._entries: dict[str, tuple[Stamp, T]] = {}
+        self._entries: dict[Path, tuple[Stamp, T]] = {}
 
     def get(self, path: Path) -> T | None:
         """What the file says, or None when there is no regular file there. Raises ConfigFileInvalid."""
-        stamp = _stamp(path)
+        stamp = _stamp(path, stat.S_ISREG)
         if stamp is None:
             return None
-        known = self._entries.get(str(path))
+        known = self._entries.get(path)
         if known is not None and known[0] == stamp:
             return known[1]
+        if stamp.size > MAX_FILE_BYTES:
+            megabytes = MAX_FILE_BYTES // 1024 // 1024
+            raise ConfigFileInvalid(path, f"this file is larger than {megabytes} MB; make it shorter.")
         value = self._parse(path, _read(path))
-        self._remember(path, stamp, value)
+        _remember(self._entries, path, stamp, value)
         return value
-
-    def _remember(self, path: Path, stamp: Stamp, value: T) -> None:
-        # The stamp was taken before the read, so a write in between makes the next look read again.
-        if now_ms() - stamp.mtime_ns // 1_000_000 < RACY_MS:
-            return
-        if len(self._entries) >= MAX_ENTRIES:
-            self._entries.clear()
-        self._entries[str(path)] = (stamp, value)
 
 
 def read_text(path: Path) -> str | None:
@@ -65,31 +60,44 @@ def read_text(path: Path) -> str | None:
     return _TEXTS.get(path)
 
 
-def is_folder(path: Path) -> bool:
-    return path.is_dir()
-
-
-def names_in(folder: Path) -> list[str]:
-    """Names in the folder, sorted; empty when there is no such folder. Raises ConfigFileInvalid if it is unreadable."""
+def entries(folder: Path) -> tuple[Path, ...] | None:
+    """What lies in the folder, by name, hidden names left out; None without a folder. Raises ConfigFileInvalid."""
+    stamp = _stamp(folder, stat.S_ISDIR)
+    if stamp is None:
+        return None
+    known = _FOLDERS.get(folder)
+    if known is not None and known[0] == stamp:
+        return known[1]
     try:
-        return sorted(entry.name for entry in folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        found = tuple(sorted(path for path in folder.iterdir() if not path.name.startswith(".")))
     except OSError as error:
-        raise ConfigFileInvalid(folder, f"this folder cannot be read ({error.strerror}).") from error
+        raise _unreadable(folder, error) from error
+    _remember(_FOLDERS, folder, stamp, found)
+    return found
 
 
-def _stamp(path: Path) -> Stamp | None:
+def is_folder(path: Path) -> bool:
+    return _stamp(path, stat.S_ISDIR) is not None
+
+
+def _remember(known: dict[Path, tuple[Stamp, T]], path: Path, stamp: Stamp, value: T) -> None:
+    # The stamp was taken before the read, so a write in between makes the next look read again.
+    if now_ms() - stamp.mtime_ns // 1_000_000 < RACY_MS:
+        return
+    if len(known) >= MAX_ENTRIES:
+        known.clear()
+    known[path] = (stamp, value)
+
+
+def _stamp(path: Path, wanted: Callable[[int], bool]) -> Stamp | None:
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigFileInvalid(path, f"this file cannot be read ({error.strerror}).") from error
-    if not stat.S_ISREG(found.st_mode):
+        raise _unreadable(path, error) from error
+    if not wanted(found.st_mode):
         return None
-    if found.st_size > MAX_FILE_BYTES:
-        raise ConfigFileInvalid(path, f"this file is larger than {MAX_FILE_BYTES // 1024 // 1024} MB; make it shorter.")
     return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
@@ -97,7 +105,11 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigFileInvalid(path, f"this file cannot be read ({error.strerror}).") from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigFileInvalid:
+    return ConfigFileInvalid(path, f"it cannot be read ({error.strerror}).")
 
 
 def _decode(path: Path, data: bytes) -> str:
@@ -106,3 +118,4 @@ def _decode(path: Path, data: bytes) -> str:
 
 
 _TEXTS: FileCache[str] = FileCache(_decode)
+_FOLDERS: dict[Path, tuple[Stamp, tuple[Path, ...]]] = {}

@@ -18,7 +18,7 @@ from agents_app.config.prompt_files import (
     instructions,
     profile_names,
     project_index,
-    scope_text,
+    scope_texts,
     user_profile,
 )
 from agents_app.config.roster import roster
@@ -85,15 +85,17 @@ def build_system_prompt(
 
 def _root(given: _Circumstances) -> list[str]:
     profile, anywhere = user_profile(given.workspace, given.home)
+    scopes = scope_texts(("bootstrap", "root", "all"), given.workspace, given.home)
     return [
-        "" if anywhere else scope_text("bootstrap", given.workspace, given.home),
+        "" if anywhere else scopes["bootstrap"],
         _titled("User profile", profile),
         _own_text(given, profile),
         roster(given.agent, given.workspace, given.home, root=True, tools=given.tools),
         *_project(given),
         _place(given, always_directory=False),
-        scope_text("root", given.workspace, given.home),
-        *_common(given),
+        scopes["root"],
+        scopes["all"],
+        *_abilities(given),
     ]
 
 
@@ -104,7 +106,8 @@ def _sub_agent(given: _Circumstances) -> list[str]:
         roster(given.agent, given.workspace, given.home, root=False, tools=given.tools),
         *_project(given),
         _place(given, always_directory=True),
-        *_common(given),
+        scope_texts(("all",), given.workspace, given.home)["all"],
+        *_abilities(given),
     ]
 
 
@@ -113,12 +116,12 @@ def _project(given: _Circumstances) -> list[str]:
     return [
         _titled("User instructions", instructions(given.workspace, given.home)),
         _titled("Instructions for the working directory", directory),
-        _titled("Project knowledge", project_index(given.workspace)),
+        _titled("Project knowledge", project_index(given.workspace, given.home)),
     ]
 
 
-def _common(given: _Circumstances) -> list[str]:
-    return [scope_text("all", given.workspace, given.home), _skill_list(given.skills), _tool_list(given.tools)]
+def _abilities(given: _Circumstances) -> list[str]:
+    return [_skill_list(given.skills), _tool_list(given.tools)]
 
 
 def _own_text(given: _Circumstances, profile: str) -> str:

@@ -5,9 +5,12 @@ Their order and headings are left to `prompt`.
 
 import re
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from agents_app.config.files import BUNDLED, is_folder, names_in, read_text
+from agents_app.config.files import BUNDLED, entries, read_text
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -15,19 +18,44 @@ _FRONT_LINE = re.compile(r"^(user_name|ai_name):[ \t]*(.+)$", re.MULTILINE)
 _WINDOWS = ".windows.md"
 
 
-def scope_text(scope: str, workspace: Path, home: HomeLayout, *, windows: bool = sys.platform == "win32") -> str:
-    """All files of `prompts/<scope>/` by name, from the first folder that exists: workspace, HALO_HOME, bundled."""
-    for prompts in (WorkspaceLayout(workspace).prompts, home.global_dir / "prompts", BUNDLED / "prompts"):
-        folder = prompts / scope
-        if is_folder(folder):
-            texts = (read_text(folder / name) for name in _for_platform(names_in(folder), windows=windows))
-            return "\n\n".join(text for text in texts if text)
-    return ""
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """Candidates of each kind, the one that counts first."""
+
+    profiles: tuple[Path, ...]
+    instructions: tuple[Path, ...]
+    index: Path
+    prompts: tuple[Path, ...]
+
+
+# Building a path costs as much as looking at it, and these are looked at for every turn.
+@lru_cache(maxsize=256)
+def _paths(workspace: Path, home: HomeLayout) -> _Paths:
+    own = WorkspaceLayout(workspace)
+    return _Paths(
+        profiles=(own.user, home.global_dir / "USER.md"),
+        instructions=(own.instructions, home.global_dir / "INSTRUCTIONS.md"),
+        index=own.index,
+        prompts=(own.prompts, home.global_prompts, BUNDLED / "prompts"),
+    )
+
+
+def scope_texts(
+    scopes: Sequence[str], workspace: Path, home: HomeLayout, *, windows: bool = sys.platform == "win32"
+) -> dict[str, str]:
+    """For each scope all files of `prompts/<scope>/` by name, from the first place that has the folder."""
+    folders: dict[str, tuple[Path, ...]] = {}
+    for place in _paths(workspace, home).prompts:
+        for folder in entries(place) or ():
+            files = entries(folder) if folder.name in scopes and folder.name not in folders else None
+            if files is not None:
+                folders[folder.name] = files
+    return {scope: _joined(folders.get(scope, ()), windows=windows) for scope in scopes}
 
 
 def user_profile(workspace: Path, home: HomeLayout) -> tuple[str, bool]:
     """The USER.md in effect, and whether there is one anywhere (it may be empty)."""
-    found = [read_text(folder / "USER.md") for folder in (WorkspaceLayout(workspace).halo_dir, home.global_dir)]
+    found = [read_text(path) for path in _paths(workspace, home).profiles]
     return next((text for text in found if text), ""), any(text is not None for text in found)
 
 
@@ -39,12 +67,12 @@ def profile_names(profile: str) -> dict[str, str]:
 
 def instructions(workspace: Path, home: HomeLayout) -> str:
     """The workspace's INSTRUCTIONS.md, else the installation's."""
-    own = read_text(WorkspaceLayout(workspace).halo_dir / "INSTRUCTIONS.md")
-    return own or read_text(home.global_dir / "INSTRUCTIONS.md") or ""
+    texts = (read_text(path) for path in _paths(workspace, home).instructions)
+    return next((text for text in texts if text), "")
 
 
-def project_index(workspace: Path) -> str:
-    return read_text(WorkspaceLayout(workspace).halo_dir / "INDEX.md") or ""
+def project_index(workspace: Path, home: HomeLayout) -> str:
+    return read_text(_paths(workspace, home).index) or ""
 
 
 def directory_instructions(workspace: Path, directory: Path | None) -> str:
@@ -63,11 +91,16 @@ def directory_instructions(workspace: Path, directory: Path | None) -> str:
     return "\n\n".join(parts)
 
 
-def _for_platform(names: list[str], *, windows: bool) -> list[str]:
+def _joined(files: Sequence[Path], *, windows: bool) -> str:
+    texts = (read_text(path) for path in _for_platform(files, windows=windows))
+    return "\n\n".join(text for text in texts if text)
+
+
+def _for_platform(files: Sequence[Path], *, windows: bool) -> list[Path]:
     """`X.windows.md` stands in for `X.md` on Windows and is passed over elsewhere."""
-    plain = [name for name in names if name.endswith(".md") and not name.endswith(_WINDOWS) and name[0] != "."]
+    plain = [path for path in files if path.name.endswith(".md") and not path.name.endswith(_WINDOWS)]
     if not windows:
         return plain
-    special = [name for name in names if name.endswith(_WINDOWS) and name[0] != "."]
-    replaced = {name.removesuffix(_WINDOWS) + ".md" for name in special}
-    return sorted([name for name in plain if name not in replaced] + special)
+    special = [path for path in files if path.name.endswith(_WINDOWS)]
+    replaced = {path.name.removesuffix(_WINDOWS) + ".md" for path in special}
+    return sorted([path for path in plain if path.name not in replaced] + special)

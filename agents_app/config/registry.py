@@ -8,10 +8,11 @@ place. A row that does not hold is left out and its problem kept for whoever ask
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from agents_app.config.errors import ConfigFileInvalid, ProviderUnknown
-from agents_app.config.files import BUNDLED, FileCache, names_in
+from agents_app.config.files import BUNDLED, FileCache, entries
 from agents_app.config.registry_row import ModelInfo, Provider, SecretField, parse_provider
 from agents_app.config.yaml_file import parse_mapping
 from halo_project.layout import HomeLayout
@@ -53,10 +54,15 @@ def load_registry(home: HomeLayout) -> Registry:
 
 
 def _rows(home: HomeLayout) -> Iterator[Path]:
-    for folder in (BUNDLED / "models", home.global_models, home.global_dir / "models.d"):
-        for name in names_in(folder):
-            if name.endswith(".yaml") and not name.startswith("."):
-                yield folder / name
+    for folder in _folders(home):
+        for path in entries(folder) or ():
+            if path.suffix == ".yaml":
+                yield path
+
+
+@lru_cache(maxsize=16)
+def _folders(home: HomeLayout) -> tuple[Path, ...]:
+    return (BUNDLED / "models", home.global_models, home.global_dir / "models.d")
 
 
 def _revision(row: Provider | None) -> int:

@@ -8,10 +8,12 @@ stays as it is written, so that a misspelt name shows. Which settings exist is l
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.yaml_file import read_mapping
+from agents_app.config.files import FileCache
+from agents_app.config.yaml_file import parse_mapping
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
 EnvLookup = Callable[[str], str | None]
@@ -53,10 +55,10 @@ class Settings:
 
 def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> Settings:
     """Raises ConfigFileInvalid naming file and line when one of the files is malformed."""
-    base = _read(home.settings_yaml)
+    base = _read(_global_path(home))
     if workspace is None:
         return Settings(base, env_lookup)
-    over = _read(WorkspaceLayout(workspace).halo_dir / "settings.yaml")
+    over = _read(_workspace_path(workspace))
     ignored: list[str] = []
     merged = _merge(base, over, (), ignored)
     return Settings(merged, env_lookup, tuple(ignored))
@@ -74,13 +76,28 @@ def env_names(text: str) -> list[str]:
     return _ENV_NAME.findall(text)
 
 
+# Building a path costs as much as looking at it, and these are looked at for every turn.
+@lru_cache(maxsize=16)
+def _global_path(home: HomeLayout) -> Path:
+    return home.settings_yaml
+
+
+@lru_cache(maxsize=256)
+def _workspace_path(workspace: Path) -> Path:
+    return WorkspaceLayout(workspace).settings_yaml
+
+
 def _value_or_self(found: re.Match[str], env_lookup: EnvLookup) -> str:
     value = env_lookup(found.group(1))
     return found.group(0) if value is None else value
 
 
 def _read(path: Path) -> Mapping[str, object]:
-    values = read_mapping(path) or {}
+    return _FILES.get(path) or {}
+
+
+def _parse(path: Path, data: bytes) -> Mapping[str, object]:
+    values = parse_mapping(path, data)
     for dotted in _paths(values):
         if not _REFUSED_SEGMENTS.isdisjoint(dotted):
             raise ConfigFileInvalid(path, f"the key `{'.'.join(dotted)}` is not allowed; remove it.")
@@ -116,3 +133,6 @@ def _is_global_only(path: tuple[str, ...]) -> bool:
     if "secrets" in path or path in _GLOBAL_ONLY:
         return True
     return len(path) == 3 and path[0] == "models" and path[2] == "endpoint"
+
+
+_FILES: FileCache[Mapping[str, object]] = FileCache(_parse)

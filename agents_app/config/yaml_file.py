@@ -40,7 +40,7 @@ def _load(path: Path, text: str) -> object:
             _refuse_aliases(path, text)
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise ConfigFileInvalid(path, _sentence(error), line=_line(error)) from error
+        raise ConfigFileInvalid(path, _sentence(error), line=_line(error, text)) from error
     except (ValueError, RecursionError) as error:
         # Impossible dates and nesting without end come from the parser as these.
         raise ConfigFileInvalid(path, "this YAML holds a value that cannot be read.") from error
@@ -60,9 +60,10 @@ def _sentence(error: yaml.YAMLError) -> str:
     return f"this is not valid YAML ({problem})."
 
 
-def _line(error: yaml.YAMLError) -> int | None:
+def _line(error: yaml.YAMLError, text: str) -> int | None:
     mark = getattr(error, "problem_mark", None)
-    return mark.line + 1 if mark is not None else None
+    # The parser counts one line beyond the end when something is left open there.
+    return min(mark.line + 1, text.count("\n") + 1) if mark is not None else None
 
 
 def _text_keys(path: Path, values: dict, depth: int) -> dict[str, object]:

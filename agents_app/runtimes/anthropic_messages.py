@@ -34,9 +34,10 @@ class AnthropicMessages(WireRuntime):
             return None
         return plan.noting(_STRIPPED, strip_thinking=True)
 
-    async def _events(self, request: ModelRequest, plan: Plan, deadline: Deadline) -> AsyncGenerator[Any, None]:
+    async def _events(
+        self, client: Any, request: ModelRequest, plan: Plan, deadline: Deadline
+    ) -> AsyncGenerator[Any, None]:
         body = build_body(request, vision=self._endpoint.vision, strip_thinking=plan.strip_thinking)
-        client = await self._client()
         from anthropic import AsyncStream
 
         stream = await deadline.guard(

@@ -88,7 +88,12 @@ def _anthropic(sdk: Any, key: ClientKey) -> Any:
         api_key=key.api_key,
         base_url=key.endpoint.rstrip("/").removesuffix("/v1"),
         max_retries=0,
-        default_headers={"X-Api-Key": key.api_key, "Authorization": sdk.omit},
+        default_headers={
+            "X-Api-Key": key.api_key,
+            "Authorization": sdk.omit,
+            # The version whose events are read here, and the one that all compatible gateways know.
+            "anthropic-version": "2023-06-01",
+        },
         http_client=_http_client(sdk, key),
     )
 

@@ -22,6 +22,7 @@ _ACCOUNT = {401, 402, 403}
 _TRANSIENT = {408, 500, 502, 503, 504, 529}
 _TRANSIENT_NAMES = {"InternalServerException", "ModelTimeoutException", "ServiceUnavailableException"}
 _THROTTLED_NAMES = {"ThrottlingException", "TooManyRequestsException"}
+_MISCONFIGURED_NAMES = {"UnsupportedProtocol", "LocalProtocolError", "InvalidURL", "SSLCertVerificationError"}
 _NETWORK_NAMES = {
     "APIConnectionError", "TransportError", "TimeoutException", "NetworkError", "ProtocolError", "RemoteProtocolError",
     "StreamError", "DecodingError", "ConnectionError", "EndpointConnectionError", "IncompleteReadError",
@@ -118,6 +119,8 @@ def _kind_by_structure(signals: Signals) -> Kind | None:
         return "throttled"
     if status in _TRANSIENT or names & _TRANSIENT_NAMES:
         return "transient"
+    if status is None and names & _MISCONFIGURED_NAMES:
+        return "fatal"
     if status is None and names & _NETWORK_NAMES:
         return "network"
     return None
@@ -141,8 +144,8 @@ def _message(signals: Signals, kind: Kind, source: str) -> str:
     if signals.error_type:
         head += f" ({signals.error_type})"
     hint = _HINTS.get(kind, "")
-    if signals.status == 404:
-        hint = "Check the model id and the endpoint."
+    if signals.status == 404 or signals.names & _MISCONFIGURED_NAMES:
+        hint = "Check the endpoint and the model id."
     return f"{head}: {signals.message or 'no details'}" + (f" — {hint}" if hint else "")
 
 

@@ -47,11 +47,12 @@ class OpenAIChat(WireRuntime):
         done = "is sent back" if replay else "is left out"
         return plan.noting(f"The provider insists: stored reasoning {done} from now on.", replay_reasoning=replay)
 
-    async def _events(self, request: ModelRequest, plan: Plan, deadline: Deadline) -> AsyncGenerator[Any, None]:
+    async def _events(
+        self, client: Any, request: ModelRequest, plan: Plan, deadline: Deadline
+    ) -> AsyncGenerator[Any, None]:
         body = build_chat_body(
             request, self._profile, vision=self._endpoint.vision, replay_reasoning=plan.replay_reasoning
         )
-        client = await self._client()
         from openai import AsyncStream
 
         stream = await deadline.guard(

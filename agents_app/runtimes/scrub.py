@@ -11,7 +11,7 @@ _KEY_SHAPES = re.compile(
 
 def scrub(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without the given secrets and without anything shaped like a key, at most 2,000 characters."""
-    for secret in secrets:
+    for secret in map(str.strip, secrets):
         if len(secret) >= 4:
             text = text.replace(secret, "[key]")
     text = _KEY_SHAPES.sub("[key]", text)

@@ -72,17 +72,18 @@ class WireRuntime(ABC):
 
     def __init__(self, endpoint: Endpoint):
         self._endpoint = endpoint
-        self._client_key = ClientKey(self.sdk, endpoint.endpoint, endpoint.api_key or "no-key", endpoint.limits)
+        self._client_key = ClientKey(self.sdk, endpoint.endpoint, endpoint.api_key.strip() or "no-key", endpoint.limits)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """See `Runtime.stream`."""
         plan: Plan | None = self._first_plan(request)
+        client = await self._client()
         while plan is not None:
             reader, clock = self._reader(request), _Clock(request)
             failure: Exception | None = None
             try:
                 deadline = Deadline(self._endpoint.limits.total_s)
-                async with aclosing(self._events(request, plan, deadline)) as events:
+                async with aclosing(self._events(client, request, plan, deadline)) as events:
                     async for event in events:
                         for delta in reader.feed(event):
                             clock.mark_first()
@@ -117,13 +118,19 @@ class WireRuntime(ABC):
         return Plan()
 
     async def _client(self) -> Any:
-        return await client_for(self._client_key)
+        try:
+            return await client_for(self._client_key)
+        except Exception as error:  # noqa: BLE001 a bad address, or an SDK that is not installed
+            failure = error
+        raise classify(failure, secrets=[self._endpoint.api_key], source=self._endpoint.provider)
 
     @abstractmethod
     def _reader(self, request: ModelRequest) -> EventReader: ...
 
     @abstractmethod
-    def _events(self, request: ModelRequest, plan: Plan, deadline: Deadline) -> AsyncGenerator[Any, None]: ...
+    def _events(
+        self, client: Any, request: ModelRequest, plan: Plan, deadline: Deadline
+    ) -> AsyncGenerator[Any, None]: ...
 
     @abstractmethod
     def _replan(self, request: ModelRequest, plan: Plan, error: ModelError) -> Plan | None:

@@ -122,8 +122,8 @@ class BaseTool:
         except ToolProblem as problem:
             return ToolResult(clean_text(problem.text()), is_error=True)
         except OSError as error:
-            problem = failure_of(error, self.name, str(error.filename or ""))
-            return ToolResult(clean_text(problem.text()), is_error=True)
+            failure = failure_of(error, self.name, str(error.filename or ""))
+            return ToolResult(clean_text(failure.text()), is_error=True)
         return ToolResult(clean_text(text))
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:

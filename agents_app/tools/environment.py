@@ -1,4 +1,4 @@
-"""The environment a command runs in: the person's own, without Halo's secrets, and with nothing that waits for a person.
+"""The environment a command runs in: the person's own, without Halo's secrets, and with nothing that waits for someone.
 
 A command has no terminal and no input. What would open a pager, an editor or a password prompt gets a stand-in that
 answers at once, so that it goes on or fails in seconds.
@@ -10,7 +10,7 @@ _SECRET_PREFIXES = ("HALO_", "DJANGO_", "CELERY_", "ANTHROPIC_", "OPENAI_", "RED
 _SECRET_SUFFIXES = ("_API_KEY", "_SECRET_KEY_BASE")
 _SECRETS = frozenset({"DATABASE_URL", "SECRET_KEY", "AWS_BEARER_TOKEN_BEDROCK"})
 
-# `true` as an editor leaves the text as it is: `git rebase --continue` goes on, `git commit` stops at its empty message.
+# `true` as an editor leaves a text as it is: `git rebase --continue` goes on, `git commit` stops at an empty message.
 _UNATTENDED = {
     "TERM": "dumb",
     "PAGER": "cat",

@@ -47,9 +47,7 @@ class FileGlob(BaseTool):
 
 
 def _find(cancelled: Cancelled, target: Target, glob: Glob, context: ToolContext, most: int) -> list[str]:
-    entries = walk(
-        open_folder(target), skip=SEARCH_SKIPS, hidden=hidden_below(target), cancelled=cancelled.__bool__
-    )
+    entries = walk(open_folder(target), skip=SEARCH_SKIPS, hidden=hidden_below(target), cancelled=cancelled.__bool__)
     paths: list[str] = []
     with closing(entries):
         for found in entries:

@@ -34,8 +34,8 @@ class FileRead(BaseTool):
         return (
             "Read a text file. Each line comes back as its number, a tab, and its text; the number and the tab are not "
             f"part of the file. Returns up to {self.limits.file_read_lines} lines from the start; ask for other parts "
-            f"with `offset` and `limit`. A file over {megabytes(self.limits.file_read_bytes)} needs one of them: find the place "
-            "with `grep` first. Only the first 8000 characters of a result reach you."
+            f"with `offset` and `limit`. A file over {megabytes(self.limits.file_read_bytes)} needs one of them: find "
+            "the place with `grep` first. Only the first 8000 characters of a result reach you."
         )
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:

@@ -1,6 +1,7 @@
 """`grep`: lines that match a pattern. Who searches is `search_command`; which files count and what is said is here."""
 
-import os
+import stat
+from pathlib import Path
 from typing import Any, ClassVar
 
 from agents_app.tools import processes
@@ -42,16 +43,20 @@ class Grep(BaseTool):
         return (
             "Search the content of files with a regular expression. Returns `file:line:content`, sorted by file and "
             f"line, {self.limits.grep_default_matches} matches unless `max_results` says otherwise. Leaves out .git, "
-            "node_modules, .next, dist, .halo and binary files."
+            "node_modules, .next, dist, .halo, binary files, and in a folder files over 128 MB."
         )
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:
+        if "\0" in args["pattern"] + args.get("include", ""):
+            raise ToolWarning("Error: the pattern or filter holds a NUL character.")
         target = to_read(args.get("path") or ".", context)
         most = min(args.get("max_results", context.limits.grep_default_matches), _MOST_MATCHES)
-        include = tuple(split_list(args.get("include", "")))
+        include = tuple(part.removeprefix("./") for part in split_list(args.get("include", "")))
         folder, name = await in_thread(_split_target, target)
         if name != "." and not _includes(include, name):
             return _none(args["pattern"])
+        if name != "." and await in_thread(_is_binary_file, target.path):
+            return f"{_none(args['pattern'])} (a binary file is not searched)"
         search = Search(
             pattern=args["pattern"],
             target=name,
@@ -64,9 +69,9 @@ class Grep(BaseTool):
 
 async def _run(search: Search, folder: str, most: int, context: ToolContext) -> str:
     def show(path: str) -> str:
-        return shown_relative(os.path.normpath(os.path.join(folder, path)), context)
+        return shown_relative(str(Path(folder, path)), context)
 
-    matches = Matches(most, lambda path: not _is_binary(os.path.join(folder, path)), show)
+    matches = Matches(most, lambda path: not _is_binary(Path(folder, path)), show)
     complaints = Kept(Budget(_COMPLAINT_BYTES))
     seconds = context.limits.shell_timeout_s
     try:
@@ -79,8 +84,6 @@ async def _run(search: Search, folder: str, most: int, context: ToolContext) -> 
             stderr=complaints,
             watch=context.processes,
         )
-    except ValueError as error:
-        raise ToolWarning("Error: the pattern holds a NUL character.") from error
     except OSError as error:
         raise failure_of(error, "search", folder) from error
     notes = _notes(complaints.text(), search.target)
@@ -102,37 +105,42 @@ def _notes(complaints: str, target: str) -> list[str]:
     lines = [line for line in complaints.split("\n") if line.strip()]
     failed = [line for line in lines if line.startswith(about_files)]
     if len(failed) < len(lines):
-        raise ToolWarning("Error: the pattern or filter cannot be used:\n" + complaints.strip()[:2_000])
+        shown = complaints.strip().removeprefix("rg: ")
+        raise ToolWarning(f"Error: the pattern or filter cannot be used: {shown[:2_000]}")
     return [f"[{len(failed)} could not be searched, first: {failed[0].removeprefix('rg: ')[:300]}]"]
 
 
 def _split_target(cancelled: Cancelled, target: Target) -> tuple[str, str]:
-    """The folder to start in and what to search there. Raises ToolFailure for a path that is neither file nor folder."""
+    """The folder to start in and what to search there. Raises ToolFailure for what is neither file nor folder."""
+    path = Path(target.path)
     try:
-        os.stat(target.path)
+        kind = path.stat().st_mode
     except OSError as error:
         raise failure_of(error, "search", target.path) from error
-    if os.path.isdir(target.path):
+    if stat.S_ISDIR(kind):
         return target.path, "."
-    if os.path.isfile(target.path):
-        folder, name = os.path.split(target.path)
-        return folder, f"./{name}"
+    if stat.S_ISREG(kind):
+        return str(path.parent), f"./{path.name}"
     raise ToolFailure(f'Error: "{target.shown}" is a device, pipe or socket: it cannot be searched.')
 
 
 def _includes(include: tuple[str, ...], name: str) -> bool:
     try:
-        return not include or any(Glob(part).matches_name_or_path(os.path.basename(name)) for part in include)
+        return not include or any(Glob(part).matches_name_or_path(name.removeprefix("./")) for part in include)
     except BadGlob as error:
         raise ToolWarning(f"Error: the include filter cannot be used: {error}.") from error
 
 
-def _is_binary(path: str) -> bool:
+def _is_binary(path: Path) -> bool:
     try:
-        with open(path, "rb") as file:
+        with path.open("rb") as file:
             return b"\0" in file.read(_BINARY_PROBE)
     except OSError:
         return False
+
+
+def _is_binary_file(cancelled: Cancelled, path: str) -> bool:
+    return _is_binary(Path(path))
 
 
 def _none(pattern: str) -> str:

@@ -37,7 +37,7 @@ class Masks:
         if real in self.paths:
             return True
         try:
-            status = os.stat(real, follow_symlinks=False)
+            status = Path(real).lstat()
         except OSError:
             return False
         return (status.st_dev, status.st_ino) in self.inodes
@@ -66,16 +66,12 @@ def masks_for(workspace: Path, home: Path, halo_home: Path) -> Masks:
 def _inodes(paths: set[str]) -> Iterator[tuple[int, int]]:
     for path in paths:
         try:
-            status = os.stat(path)
+            status = Path(path).stat()
         except OSError:
             continue
         yield status.st_dev, status.st_ino
 
 
 def _upwards(path: str) -> Iterator[str]:
-    while True:
-        yield path
-        parent = os.path.dirname(path)
-        if parent == path:
-            return
-        path = parent
+    yield path
+    yield from map(str, Path(path).parents)

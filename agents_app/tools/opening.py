@@ -4,8 +4,10 @@ A checked path is walked from its root with one descriptor per folder and no-fol
 swapped for a link after the check is refused by the kernel. Every problem is raised as a ToolFailure for the model.
 """
 
+import contextlib
 import os
 import stat
+from pathlib import Path
 from typing import BinaryIO, cast
 
 from agents_app.tools.paths import Target
@@ -48,7 +50,7 @@ def _open(target: Target, flags: int, make_parents: bool = False) -> int:
         if target.root is not None:
             return _open_beneath(target.root, os.path.relpath(target.path, target.root), flags, make_parents)
         if make_parents:
-            os.makedirs(os.path.dirname(target.path), exist_ok=True)
+            Path(target.path).parent.mkdir(parents=True, exist_ok=True)
         return os.open(target.path, flags | _COMMON, 0o666)
     except OSError as error:
         raise failure_of(error, "open", target.path) from error
@@ -68,8 +70,6 @@ def _open_beneath(root: str, relative: str, flags: int, make_parents: bool) -> i
 
 def _step(folder: int, name: str, make: bool) -> int:
     if make:
-        try:
+        with contextlib.suppress(FileExistsError):
             os.mkdir(name, dir_fd=folder)
-        except FileExistsError:
-            pass
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)

@@ -7,7 +7,6 @@ will run commands in is a matter of its own; these checks hold without it.
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from agents_app.tools.base import ToolContext
 from agents_app.tools.masks import NO_MASKS, Masks, masks_for
@@ -43,8 +42,8 @@ def expand(raw: str, context: ToolContext) -> str:
     if not raw or "\0" in raw:
         raise ToolWarning("Error: the path is empty or holds a NUL character. Give the path of a file or folder.")
     if raw == "~" or raw.startswith("~/"):
-        raw = os.path.join(context.home, raw[2:])
-    return os.path.normpath(os.path.join(context.workspace, raw))
+        raw = str(context.home / raw[2:])
+    return os.path.normpath(context.workspace / raw)
 
 
 def shown_relative(path: str, context: ToolContext) -> str:

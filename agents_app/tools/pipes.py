@@ -2,10 +2,14 @@
 
 import asyncio
 import codecs
+import fcntl
 import os
+from contextlib import suppress
 from typing import Protocol
 
-_CHUNK = 128 * 1024
+_CHUNK = 256 * 1024
+# Room for a fast writer to go on while the loop is busy elsewhere; Linux only, and only as much as the system allows.
+_PIPE_BYTES = 1024 * 1024
 
 
 class Sink(Protocol):
@@ -47,6 +51,13 @@ class Kept:
         return codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._data), final=not self._cut)
 
 
+class Ignored:
+    """Keeps nothing."""
+
+    def feed(self, data: bytes) -> bool:
+        return True
+
+
 class PipeReader:
     """Feeds one pipe's data to a sink until its end. Owns the descriptor."""
 
@@ -57,6 +68,7 @@ class PipeReader:
         self._enough = enough
         self.ended = self._loop.create_future()
         os.set_blocking(descriptor, False)
+        _widen(descriptor)
         self._loop.add_reader(descriptor, self._read)
 
     def _read(self) -> None:
@@ -71,6 +83,10 @@ class PipeReader:
         elif not self._sink.feed(data) and not self._enough.done():
             self._enough.set_result(None)
 
+    def ignore(self) -> None:
+        """Read on without keeping anything, until the last writer is gone."""
+        self._sink = Ignored()
+
     def close(self) -> None:
         """Read no further; what still writes to the pipe gets a broken pipe."""
         if self.ended.done():
@@ -78,3 +94,8 @@ class PipeReader:
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
         self.ended.set_result(None)
+
+
+def _widen(descriptor: int) -> None:
+    with suppress(OSError, AttributeError):
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -8,7 +8,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -21,9 +23,8 @@ def start_time_of(pid: int) -> str:
     """An opaque text that tells a process from a later one with the same number; empty when it is gone."""
     try:
         if sys.platform == "linux":
-            with open(f"/proc/{pid}/stat", "rb") as stat:
-                # The name in parentheses may hold anything; field 22 is the 20th after it.
-                return stat.read().rpartition(b")")[2].split()[19].decode()
+            # The name in parentheses may hold anything; field 22 is the 20th after it.
+            return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
         return f"{psutil.Process(pid).create_time():.3f}"
     except (OSError, psutil.Error, IndexError):
         return ""
@@ -111,7 +112,5 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def _quietly(act: Callable[[], None]) -> None:
-    try:
+    with suppress(psutil.Error):
         act()
-    except psutil.Error:
-        pass

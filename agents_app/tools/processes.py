@@ -83,6 +83,7 @@ class _Command:
         self._pipes: list[PipeReader] = []
         self._enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._over = False
+        self._left_running = False
         self._process = subprocess.Popen(
             argv,
             cwd=cwd,
@@ -115,8 +116,9 @@ class _Command:
             exited.cancel()
         if self._process.poll() is not None:
             await self._drain()
-            self._over = True
-            return Outcome(self._process.returncode, survivors=await self._survivors())
+            survivors = await self._survivors()
+            self._over, self._left_running = True, bool(survivors)
+            return Outcome(self._process.returncode, survivors=survivors)
         await self._kill()
         await self._drain()
         return Outcome(self._process.returncode, timed_out=not self._enough.done(), killed=True)
@@ -134,7 +136,10 @@ class _Command:
                 await self._kill()
         finally:
             for pipe in self._pipes:
-                pipe.close()
+                if self._left_running:  # a server in the background must not die of a broken pipe at its next log line
+                    pipe.ignore()
+                else:
+                    pipe.close()
             self._watch.ended(self._pid)
 
     async def _drain(self) -> None:
@@ -157,9 +162,13 @@ class _Command:
         await self._gone_within(_POLL_S)
 
     async def _gone_within(self, seconds: float) -> None:
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self._process.poll() is None or signal_group(self._pid, 0):
-            if asyncio.get_running_loop().time() >= deadline:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while loop.time() < deadline:
+            # The group also counts dead members that nobody has reaped yet, hence the second look.
+            if self._process.poll() is not None and (
+                not signal_group(self._pid, 0) or not await asyncio.to_thread(members, self._pid)
+            ):
                 return
             await asyncio.sleep(_POLL_S)
 
@@ -169,7 +178,7 @@ async def _exit_of(process: "subprocess.Popen[bytes]") -> None:
     try:
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # not Linux, or a kernel without it
-        while process.poll() is None:
+        while process.poll() is None:  # noqa: ASYNC110 — nothing there would set an event
             await asyncio.sleep(_POLL_S)
         return
     loop = asyncio.get_running_loop()

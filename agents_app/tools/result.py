@@ -27,8 +27,8 @@ def cap_for_model(text: str, limit: int = MODEL_CHARS) -> str:
     if len(text) <= limit:
         return text
     return (
-        f"{text[:limit]}\n\n[Content truncated: {len(text)} characters in all, the first {limit} are shown. Run it again "
-        "with a narrower scope to see other parts, for example grep, or file_read with offset and limit.]"
+        f"{text[:limit]}\n\n[Content truncated: {len(text)} characters in all, the first {limit} are shown. Run it "
+        "again with a narrower scope to see other parts, for example grep, or file_read with offset and limit.]"
     )
 
 

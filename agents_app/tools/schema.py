@@ -58,7 +58,12 @@ def _has_type(expected: str, value: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    for kind, name in (("boolean", "a boolean"), ("number", "a number"), ("string", "a string"), ("object", "an object")):
+    for kind, name in (
+        ("boolean", "a boolean"),
+        ("number", "a number"),
+        ("string", "a string"),
+        ("object", "an object"),
+    ):
         if _has_type(kind, value):
             return name
     return "null" if value is None else "a list"

@@ -16,7 +16,8 @@ from agents_app.tools.walk import SEARCH_SKIPS
 
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 _START = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from agents_app.tools.search_fallback import main; sys.exit(main())"
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from agents_app.tools.search_fallback import main; sys.exit(main())"
 )
 
 
@@ -25,6 +26,8 @@ class Search:
     """What to look for, below the folder the command is started in.
 
     target: `.` or the name of one file. include: file filters, any of which must fit. hidden: paths to leave out.
+    max_file_bytes: bigger files of a folder are left out (a searcher holds a whole line in memory, and a disk image
+    may be one line); a file that is the target itself is searched whatever its size.
     """
 
     pattern: str
@@ -32,15 +35,15 @@ class Search:
     include: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     max_per_file: int = 50
+    max_file_bytes: int = 128 * 1024 * 1024
     skip: tuple[str, ...] = field(default_factory=lambda: tuple(sorted(SEARCH_SKIPS)))
 
 
 def ripgrep() -> str | None:
     """The `rg` that was installed with us, never one from the search path."""
-    for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts")):
-        path = os.path.join(folder, "rg.exe" if os.name == "nt" else "rg")
-        if os.access(path, os.X_OK):
-            return path
+    for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
+        if os.access(folder / "rg", os.X_OK):
+            return str(folder / "rg")
     return None
 
 
@@ -50,7 +53,8 @@ def search_argv(search: Search) -> list[str]:
 
 
 def ripgrep_argv(binary: str, search: Search) -> list[str]:
-    globs = [*search.include]
+    # A leading `!` would turn the filter round.
+    globs = [f"\\{glob}" if glob.startswith("!") else glob for glob in search.include]
     globs += [f"!**/{_literal(name)}" for name in search.skip]
     globs += [f"!/{_literal(path)}" for path in search.hidden]
     return [
@@ -58,6 +62,7 @@ def ripgrep_argv(binary: str, search: Search) -> list[str]:
         *("--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"),
         *("--no-ignore", "--hidden", "--text", "--crlf", "--engine=auto", "--sort=path"),
         f"--max-count={search.max_per_file}",
+        *([f"--max-filesize={search.max_file_bytes}"] if search.target == "." else []),
         *(f"--glob={glob}" for glob in globs),
         f"--regexp={search.pattern}",
         "--",

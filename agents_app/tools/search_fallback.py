@@ -31,10 +31,12 @@ def main() -> int:
     for path in _files(search, include):
         try:
             with open(path, "rb", opener=_opener) as file:
+                if search["target"] == "." and os.fstat(file.fileno()).st_size > search["max_file_bytes"]:
+                    continue
                 found = _search(file, path, pattern, search["max_per_file"]) or found
         except OSError as error:
             failed = True
-            print(f"rg: {path}: {error.strerror}", file=sys.stderr)
+            sys.stderr.write(f"rg: {path}: {error.strerror}\n")
     return 2 if failed else int(not found)
 
 
@@ -78,5 +80,5 @@ def _opener(path: str, flags: int) -> int:
 
 
 def _fatal(message: str) -> int:
-    print(f"rg: {message}", file=sys.stderr)
+    sys.stderr.write(f"rg: {message}\n")
     return 2

@@ -54,7 +54,8 @@ class Matches:
             self._file, self._accepted = path, self._accepts(path)
         if self._accepted and self._line is not None:
             text = self._line.removesuffix(b"\r").decode("utf-8", errors="replace")
-            cut = self._long or len(text) > _LINE_CHARS + 12
-            self.rows.append(f"{self._show(path)}:{text[:_LINE_CHARS]}… [line cut]" if cut else f"{self._show(path)}:{text}")
+            if self._long or len(text) > _LINE_CHARS:
+                text = f"{text[:_LINE_CHARS]}… [line cut]"
+            self.rows.append(f"{self._show(path)}:{text}")
         self._path.clear()
         self._line, self._long = None, False

@@ -1,4 +1,4 @@
-"""`shell_exec`: a command line in the workspace. How processes are run and ended is `processes`; here are the answers."""
+"""`shell_exec`: a command line in the workspace. Running and ending processes is `processes`; here are the answers."""
 
 import asyncio
 import errno
@@ -13,9 +13,7 @@ from agents_app.tools.pipes import Budget, Kept
 from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.result import megabytes
 
-NOT_RUN = (
-    "Error: command not run — the server is shutting down. Safe to re-issue after the restart if still needed."
-)
+NOT_RUN = "Error: command not run — the server is shutting down. Safe to re-issue after the restart if still needed."
 CUT_OFF = (
     "[Command cut off by a server restart — it was still running when the server shut down, so it may or may not have "
     "taken effect. Check before re-running it.]"
@@ -41,9 +39,9 @@ class ShellExec(BaseTool):
         return (
             "Run a shell command in the workspace: build, test, install, git, pipelines. For reading, writing, editing "
             "and searching files use the tools made for it. There is no terminal and no input: pass flags such as "
-            f"`-y` instead of answering questions. A command is ended after {self.limits.shell_timeout_s:g} seconds; start "
-            f"what may take longer in the background (`{_BACKGROUND}`) and look at its log with later calls. Only the "
-            "first 8000 characters of the output reach you: send long output to a file and search that."
+            f"`-y` instead of answering questions. A command is ended after {self.limits.shell_timeout_s:g} seconds; "
+            f"start what may take longer in the background (`{_BACKGROUND}`) and look at its log with later calls. "
+            "Only the first 8000 characters of the output reach you: send long output to a file and search that."
         )
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:

@@ -5,7 +5,7 @@ the search fallback runs it in a bare interpreter.
 """
 
 import os
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Generator, Iterator, Set
 from dataclasses import dataclass
 
 SEARCH_SKIPS = frozenset({".git", "node_modules", ".next", "dist", ".halo"})
@@ -28,7 +28,7 @@ def walk(
     recursive: bool = True,
     hidden: Callable[[str], bool] | None = None,
     cancelled: Callable[[], bool] | None = None,
-) -> Iterator[Found]:
+) -> Generator[Found, None, None]:
     """Everything below the folder (an open descriptor, closed at the end). `hidden` gets relative paths.
 
     A folder below that cannot be read is passed over. Ends early when `cancelled` says so.
@@ -58,9 +58,7 @@ def _entries(descriptor: int) -> Iterator[os.DirEntry[str]]:
         return iter(sorted(found, key=lambda entry: os.fsencode(entry.name)))
 
 
-def _descend(
-    levels: list[tuple[int, str, Iterator[os.DirEntry[str]]]], parent: int, name: str, prefix: str
-) -> None:
+def _descend(levels: list[tuple[int, str, Iterator[os.DirEntry[str]]]], parent: int, name: str, prefix: str) -> None:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(name, flags, dir_fd=parent)

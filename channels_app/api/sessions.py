@@ -9,6 +9,7 @@ from rest_framework.views import APIView
 
 from agents_app import conversation
 from sessions_app.api.fields import ProjectFilter
+from sessions_app.api.renderer import LogRenderer
 from sessions_app.full_log import read_full_log
 from sessions_app.models import AgentSession
 from sessions_app.queries import get_session
@@ -17,6 +18,8 @@ from sessions_app.rename import rename
 
 class SessionDetail(APIView):
     """GET, PATCH and DELETE sessions/logs/:id. `projectId` names the workspace in the query."""
+
+    renderer_classes = (LogRenderer,)
 
     class Input(serializers.Serializer):
         title = serializers.CharField(allow_blank=True)

@@ -6,12 +6,15 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from sessions_app.api.fields import ClampedField, ProjectField, ProjectFilter
+from sessions_app.api.renderer import LogRenderer
 from sessions_app.full_log import DEFAULT_ROWS, MAX_ROWS, older_rows
 from sessions_app.queries import DEFAULT_LIMIT, MAX_LIMIT, Cursor, get_session, list_sessions
 
 
 class SessionList(APIView):
     """GET sessions/logs: flat metadata; a browser builds the tree from `parentSessionId`."""
+
+    renderer_classes = (LogRenderer,)
 
     class Filter(serializers.Serializer):
         projectId = ProjectField()
@@ -36,6 +39,8 @@ class SessionList(APIView):
 
 class SessionRows(APIView):
     """GET sessions/logs/:id/rows: rows before a row that is already shown, oldest first."""
+
+    renderer_classes = (LogRenderer,)
 
     class Filter(ProjectFilter):
         before = serializers.CharField(max_length=200)

@@ -26,20 +26,19 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> FileStamp:
             stamp = FileStamp.of(os.fstat(descriptor))
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
     return stamp
 
 
-def _create_temporary(path: Path) -> tuple[str, int]:
+def _create_temporary(path: Path) -> tuple[Path, int]:
     """A new file `<file>.tmp.<pid>.<ms>`; a name that is taken moves on to the next millisecond."""
     ms = time.time_ns() // 1_000_000
     while True:
-        name = f"{path}.tmp.{os.getpid()}.{ms}"
+        name = path.with_name(f"{path.name}.tmp.{os.getpid()}.{ms}")
         try:
             return name, os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
@@ -48,7 +47,7 @@ def _create_temporary(path: Path) -> tuple[str, int]:
 
 def _keep_mode(path: Path, descriptor: int) -> None:
     with suppress(FileNotFoundError):
-        os.fchmod(descriptor, os.stat(path).st_mode & 0o7777)
+        os.fchmod(descriptor, path.stat().st_mode & 0o7777)
 
 
 def _write_all(descriptor: int, chunks: Iterable[bytes]) -> None:

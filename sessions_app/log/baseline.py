@@ -20,6 +20,6 @@ class FileStamp(NamedTuple):
 def stamp_of(path: Path) -> FileStamp | None:
     """The file's stamp now, None when there is no file."""
     try:
-        return FileStamp.of(os.stat(path))
+        return FileStamp.of(path.stat())
     except FileNotFoundError:
         return None

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[T]):
-    """What a file held. `torn`: its last line was cut off or cannot be read; `bad_lines` counts the others of that kind."""
+    """What a file held. `torn`: its last line was cut off or cannot be read; `bad_lines` counts the other such."""
 
     items: list[T]
     bad_lines: int

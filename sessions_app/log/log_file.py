@@ -60,7 +60,7 @@ class LogFile:
         data = b""
         for _ in range(_STABLE_READS):
             try:
-                with open(self.path, "rb", buffering=0) as file:
+                with self.path.open("rb", buffering=0) as file:
                     before = FileStamp.of(os.fstat(file.fileno()))
                     data = file.read()
                     after = FileStamp.of(os.fstat(file.fileno()))

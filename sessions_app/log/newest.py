@@ -15,7 +15,7 @@ from sessions_app.log.baseline import FileStamp
 from sessions_app.log.encode import BadLine
 from sessions_app.log.lines import lines_backward, whole_lines_end
 from sessions_app.log.open_reply import open_reply_records
-from sessions_app.log.records import Record, UIView, decode_record, fold
+from sessions_app.log.records import Record, UIView, decode_record, fold, row_of
 from sessions_app.messages import Row
 
 
@@ -39,11 +39,11 @@ class OlderRows:
     has_older: bool
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Window:
     records: list[Record]  # newest first
-    start: int = 0  # offset of the oldest
-    bad_lines: int = 0
+    start: int  # offset of the oldest
+    bad_lines: int
 
 
 def read_newest(path: Path, max_bytes: int = 200_000) -> NewestRows:
@@ -76,12 +76,16 @@ def read_older(path: Path, before_row_id: str, limit: int, max_bytes: int = 1_00
     Raises NotFound (row_missing) when the file holds no such row, OSError.
     """
     with _opened(path) as file:
-        if file is not None:
-            end = whole_lines_end(file[0])
-            page = _Page(before_row_id, limit, max_bytes)
-            if page.collect(_records_backward(file[0], end)):
-                return OlderRows(page.rows[::-1], page.has_older)
-    raise NotFound("This row is no longer in the session's log; reload the session.", code="row_missing")
+        descriptor, end = (file[0], whole_lines_end(file[0])) if file is not None else (-1, 0)
+        records = _records_backward(descriptor, end)
+        patches: dict[str, Row] = {}
+        kind = _skip_to(records, before_row_id, patches)
+        if kind is None:
+            message = "This row is no longer in the session's log; reload the session."
+            raise NotFound(message, code="row_missing")
+        if kind == "inflight":  # the reply in flight stands behind all rows
+            records, patches = _records_backward(descriptor, end), {}
+        return _take_page(records, patches, limit, max_bytes)
 
 
 @contextmanager
@@ -98,22 +102,22 @@ def _opened(path: Path) -> Iterator[tuple[int, FileStamp] | None]:
 
 
 def _read_window(descriptor: int, end: int, max_bytes: int) -> _Window:
-    window = _Window([])
-    best: _Window | None = None  # the longest window so far that begins at a main user row
+    records: list[Record] = []
+    bad_lines = 0
+    best: tuple[int, int, int] | None = None  # records, offset and bad lines of the longest window so far
     for offset, line in lines_backward(descriptor, end):
         if best is not None and offset < end - max_bytes:
-            del window.records[len(best.records) :]
-            return _Window(window.records, best.start, best.bad_lines)
+            return _Window(records[: best[0]], best[1], best[2])
         try:
             record = decode_record(line)
         except BadLine:
-            window.bad_lines += 1
+            bad_lines += 1
             continue
         if record is not None:
-            window.records.append(record)
+            records.append(record)
             if record.opens_exchange:
-                best = _Window(window.records[:], offset, window.bad_lines)
-    return window
+                best = len(records), offset, bad_lines
+    return _Window(records, 0, bad_lines)
 
 
 def _records_backward(descriptor: int, end: int) -> Iterator[tuple[Record, int]]:
@@ -131,16 +135,30 @@ def _has_row(descriptor: int, end: int) -> bool:
     return any(record.t == "add" for record, _ in _records_backward(descriptor, end))
 
 
-class _Page:
-    """Collects rows from the end of a file on: those before one row, until there are enough."""
+def _skip_to(records: Iterator[tuple[Record, int]], row_id: str, patches: dict[str, Row]) -> str | None:
+    """Move on to the record that made this row and tell its kind; `patches` gets those meant for rows before it."""
+    other_reply = False  # only the newest in-flight record can speak of a reply that is still open
+    for record, _ in records:
+        if record.t == "patch":
+            patches.setdefault(record.id, row_of(record))
+        elif record.id == row_id and not (record.t == "inflight" and other_reply):
+            return record.t
+        elif record.t == "add":
+            patches.pop(record.id, None)
+        else:
+            other_reply = True
+    return None
 
-    def __init__(self, before_row_id: str, limit: int, max_bytes: int):
-        self.rows: list[Row] = []  # newest first
-        self.has_older = False
-        self._before = before_row_id
-        self._limit = limit
-        self._bytes_left = max_bytes
-        self._patches: dict[str, Row] = {}
 
-    def collect(self, records: Iterator[tuple[Record, int]]) -> bool:
-        raise NotImplementedError
+def _take_page(records: Iterator[tuple[Record, int]], patches: dict[str, Row], limit: int, max_bytes: int) -> OlderRows:
+    rows: list[Row] = []  # newest first
+    size = 0
+    for record, line_bytes in records:
+        if record.t == "patch":
+            patches.setdefault(record.id, row_of(record))
+        elif record.t == "add":
+            size += line_bytes
+            if rows and (len(rows) >= limit or size > max_bytes):
+                return OlderRows(rows[::-1], has_older=True)
+            rows.append(patches.pop(record.id, row_of(record)))
+    return OlderRows(rows[::-1], has_older=False)

@@ -27,10 +27,6 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     blocks: list[Block] | None = None
 
     @property
-    def is_row(self) -> bool:
-        return self.t == "add"
-
-    @property
     def opens_exchange(self) -> bool:
         """True when this adds a main user row."""
         return self.t == "add" and self.m is not None and is_main_user_row(self.m)
@@ -92,6 +88,12 @@ def _is_complete(record: Record) -> bool:
     return record.t in ("add", "patch") and record.m is not None
 
 
+def row_of(record: Record) -> Row:
+    """The row of an `add` or `patch`; one that lacks its id gets it from the record."""
+    row = record.m or {}
+    return row if "id" in row else {"id": record.id, **row}
+
+
 def fold(records: Iterable[Record]) -> UIView:
     """The merge rule over the records of one file, in order."""
     merge = _Merge()
@@ -116,14 +118,14 @@ class _Merge:
     def add(self, record: Record) -> None:
         # Two rows under one id are both kept: losing one is worse. A patch means the later.
         self._places[record.id] = len(self.rows)
-        self.rows.append(_row_of(record))
+        self.rows.append(row_of(record))
         if record.id == self._inflight_id:
             self._inflight_id = None
 
     def patch(self, record: Record) -> None:
         place = self._places.get(record.id)
         if place is not None:
-            self.rows[place] = _row_of(record)
+            self.rows[place] = row_of(record)
 
     def stream(self, record: Record) -> None:
         if record.id != self._inflight_id:
@@ -140,8 +142,3 @@ class _Merge:
         if self._blocks:
             row["contentBlocks"] = self._blocks
         return row
-
-
-def _row_of(record: Record) -> Row:
-    row = record.m or {}
-    return row if "id" in row else {"id": record.id, **row}

@@ -15,49 +15,27 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from pathlib import Path
 from typing import Any, Self
 
 from tests.support.model_replies import (
     Call,
-    Event,
     ModelReply,
     anthropic_events,
     anthropic_message,
     chat_completion,
     chat_events,
 )
+from tests.support.model_wire import RecordedRequest, Sender, read_request, send_json
 
 __all__ = ["Call", "ModelReply", "ModelServer", "RecordedRequest"]
 
 Responder = Callable[[dict[str, Any]], ModelReply | None]
 
 _PATHS = {"/v1/messages": "anthropic", "/v1/chat/completions": "chat"}
-_SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "cookie", "proxy-authorization")
 _STREAMED = re.compile(rb'"stream"\s*:\s*true')
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"]*)"')
 DEFAULT_REPLY = ModelReply(text="Hello from the model server.")
-
-
-@dataclass
-class RecordedRequest:
-    """A request as it came over the wire. `had_key`: whether any authentication was sent; times are monotonic s."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    had_key: bool
-    raw: bytes
-    connection: int
-    at: float = field(default_factory=time.monotonic)
-    answered_at: float | None = None
-    disconnected_at: float | None = None
-
-    @cached_property
-    def body(self) -> Any:
-        """The JSON body, parsed when first asked for, so that benches do not pay for it."""
-        return json.loads(self.raw)
 
 
 class ModelServer:
@@ -131,7 +109,7 @@ class ModelServer:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
-        except Exception as error:  # told to the thread that waits in start()
+        except Exception as error:  # noqa: BLE001 told to the thread that waits in start()
             self._failure = error
             self._ready.set()
         finally:
@@ -154,7 +132,7 @@ class ModelServer:
         self.open_connections += 1
         number = self.connections
         try:
-            while (request := await _read_request(reader, writer, number)) is not None:
+            while (request := await read_request(reader, writer, number)) is not None:
                 self.requests.append(request)
                 if not await self._answer(request, reader, writer):
                     break
@@ -170,19 +148,19 @@ class ModelServer:
         """Send one answer; False when the connection is to be closed."""
         protocol = _PATHS.get(request.path.partition("?")[0])
         if request.method != "POST" or protocol is None:
-            _send_json(writer, 404, {"error": {"type": "not_found_error", "message": f"no {request.path} here"}})
+            send_json(writer, 404, {"error": {"type": "not_found_error", "message": f"no {request.path} here"}})
             return True
         reply = self.next_reply(request)
-        sender = _Sender(request, reply, reader, writer)
+        sender = Sender(request, reply, reader, writer)
         model = match.group(1).decode() if (match := _MODEL.search(request.raw)) else "?"
         if not await sender.pause(reply.wait_ms):
             return False
         if reply.status != 200:
             error = reply.error if reply.error is not None else {"error": {"message": f"scripted {reply.status}"}}
-            _send_json(writer, reply.status, error, reply.headers)
+            send_json(writer, reply.status, error, reply.headers)
         elif reply.events is None and not _STREAMED.search(request.raw):
             whole = anthropic_message if protocol == "anthropic" else chat_completion
-            _send_json(writer, 200, whole(reply, model, len(self.requests)), reply.headers)
+            send_json(writer, 200, whole(reply, model, len(self.requests)), reply.headers)
         else:
             events = anthropic_events if protocol == "anthropic" else chat_events
             scripted = reply.events if reply.events is not None else events(reply, model, len(self.requests))
@@ -191,110 +169,6 @@ class ModelServer:
         await writer.drain()
         request.answered_at = time.monotonic()
         return True
-
-
-class _Sender:
-    """Sends one streamed answer with its faults."""
-
-    def __init__(
-        self, request: RecordedRequest, reply: ModelReply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ):
-        self._request, self._reply, self._reader, self._writer = request, reply, reader, writer
-
-    async def stream(self, events: list[Event]) -> bool:
-        reply, writer = self._reply, self._writer
-        extra = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{extra}Transfer-Encoding: chunked\r\n\r\n"
-        limit = reply.cut_after if reply.cut_after is not None else reply.end_after
-        frames = [_frame(event, reply.newline) for event in events[:limit]]
-        if reply.plain:
-            body = b"".join(frames)
-            writer.write(head.encode() + (_chunk(body) if body else b"") + b"0\r\n\r\n")
-            return True
-        writer.write(head.encode())
-        for frame in frames:
-            if not await self.pause(reply.delay_ms) or not await self._frame(frame):
-                return False
-        if reply.hang:
-            await self.pause(3_600_000)
-            return False
-        if reply.cut_after is not None:
-            await writer.drain()
-            return False  # closed without the last chunk: the client sees a broken body
-        writer.write(b"0\r\n\r\n")
-        return True
-
-    async def _frame(self, frame: bytes) -> bool:
-        if not self._reply.byte_by_byte:
-            self._writer.write(_chunk(frame))
-            await self._writer.drain()
-            return True
-        for byte in frame:
-            self._writer.write(_chunk(bytes([byte])))
-            await asyncio.sleep(0)
-        return True
-
-    async def pause(self, ms: float) -> bool:
-        """Wait; False as soon as the client has left."""
-        if ms <= 0:
-            return True
-        try:
-            data = await asyncio.wait_for(self._reader.read(1), ms / 1000)
-        except TimeoutError:
-            return True
-        except ConnectionError:
-            data = b""
-        if not data:
-            self._request.disconnected_at = time.monotonic()
-        return bool(data)
-
-
-async def _read_request(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int
-) -> RecordedRequest | None:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    line, *fields = head.decode("latin-1").rstrip("\r\n").split("\r\n")
-    method, path, _ = line.split(" ", 2)
-    headers = {name.strip().lower(): value.strip() for name, _, value in (entry.partition(":") for entry in fields)}
-    had_key = any(headers.pop(name, "") for name in _SECRET_HEADERS)
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    raw = await _read_body(reader, headers)
-    return RecordedRequest(method, path, headers, had_key, raw, connection)
-
-
-async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
-    if headers.get("transfer-encoding", "").lower() != "chunked":
-        return await reader.readexactly(int(headers.get("content-length") or 0))
-    parts = []
-    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-        parts.append(await reader.readexactly(size))
-        await reader.readexactly(2)
-    await reader.readuntil(b"\r\n")
-    return b"".join(parts)
-
-
-def _send_json(writer: asyncio.StreamWriter, status: int, data: Any, headers: dict[str, str] | None = None) -> None:
-    body = data.encode() if isinstance(data, str) else json.dumps(data, ensure_ascii=False).encode()
-    extra = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
-    head = f"HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-
-
-def _frame(event: Event, newline: str) -> bytes:
-    """One SSE event; a string is sent as bare data."""
-    if isinstance(event, str):
-        return f"data: {event}{newline}{newline}".encode()
-    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    name = f"event: {event['type']}{newline}" if "type" in event else ""
-    return f"{name}data: {data}{newline}{newline}".encode()
-
-
-def _chunk(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 def main() -> None:
@@ -308,14 +182,14 @@ def main() -> None:
     server = ModelServer(host=options.host, port=options.port)
     server.loop_script = options.loop
     if options.script:
-        with open(options.script, encoding="utf-8") as file:
-            server.script(*(ModelReply.from_json(entry) for entry in json.load(file)))
+        entries = json.loads(Path(options.script).read_text(encoding="utf-8"))
+        server.script(*(ModelReply.from_json(entry) for entry in entries))
     with server:
-        print(f"Anthropic Messages: {server.url}   chat completions: {server.chat_url}", flush=True)
+        print(f"Anthropic Messages: {server.url}   chat completions: {server.chat_url}", flush=True)  # noqa: T201
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
-            print("stopped")
+            print("stopped")  # noqa: T201
 
 
 if __name__ == "__main__":

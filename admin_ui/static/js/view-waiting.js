@@ -21,10 +21,17 @@ export class WaitingView {
     this.element.dataset.pending = entry.state;
     this.element.classList.toggle("failed", failed);
     setText(this.words, entry.text || plural(entry.images.length, "image"));
-    setText(this.note, failed ? entry.error || "This message could not be delivered." : (WORDS[entry.state] ?? ""));
-    this.retry.hidden = !failed;
-    this.drop.hidden = !failed || !entry.clientMsgId; // what the server holds only the server can drop
+    // What the server holds it tries again by itself; what it never confirmed only this page can send again.
+    const ours = failed && Boolean(entry.clientMsgId);
+    setText(this.note, failed ? failure(entry, ours) : (WORDS[entry.state] ?? ""));
+    this.retry.hidden = !ours;
+    this.drop.hidden = !ours;
   }
+}
+
+function failure(entry, ours) {
+  const reason = entry.error || "This message could not be delivered.";
+  return ours ? reason : `${reason} It is kept, and tried again with your next message.`;
 }
 
 /** The chips above the composer: what waits behind the running answer. */

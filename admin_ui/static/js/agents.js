@@ -1,0 +1,65 @@
+// Which agent answers in a new chat. In a session that has begun its agent is shown and cannot be changed.
+
+import { get } from "./api.js";
+import { h } from "./dom.js";
+
+export class AgentChoice {
+  constructor(select, modelLabel) {
+    Object.assign(this, { select, modelLabel });
+    this.agents = [];
+    this.session = { agentId: null, agentName: "" };
+    this.wanted = null;
+    select.addEventListener("change", () => {
+      this.wanted = select.value;
+      this.draw();
+    });
+  }
+
+  async load(workspace) {
+    try {
+      const answer = await get("agent-configs", { projectId: workspace });
+      this.agents = answer.agents.filter((agent) => !agent.internal && !agent.overridden && !agent.disabled);
+      this.problem = null;
+    } catch (error) {
+      this.agents = [];
+      this.problem = error.message;
+    }
+    this.draw();
+  }
+
+  /** `session`: {agentId, agentName}, or null for a new chat. */
+  show(session) {
+    const next = session ?? { agentId: null, agentName: "" };
+    if (next.agentId === this.session.agentId && next.agentName === this.session.agentName) return;
+    this.session = { agentId: next.agentId, agentName: next.agentName };
+    this.draw();
+  }
+
+  /** The agent a new chat is sent to; null lets the server choose. */
+  get chosen() {
+    return this.session.agentId ? null : (this.wanted ?? this.agents[0]?.id ?? null);
+  }
+
+  draw() {
+    const { select, session } = this;
+    const fixed = Boolean(session.agentId);
+    const listed = fixed
+      ? [{ id: session.agentId, name: session.agentName || this.nameOf(session.agentId) }]
+      : this.agents;
+    select.replaceChildren(...listed.map((agent) => h("option", { value: agent.id }, agent.name || agent.id)));
+    if (!listed.length) select.append(h("option", { value: "" }, this.problem ? "Agents unavailable" : "Default"));
+    select.disabled = fixed || listed.length < 2;
+    select.value = fixed ? session.agentId : (this.chosen ?? "");
+    select.title = this.problem ?? (fixed ? "The agent of this session" : this.describe(select.value));
+    const model = this.agents.find((agent) => agent.id === (session.agentId ?? this.chosen))?.model;
+    this.modelLabel(model ?? "");
+  }
+
+  nameOf(id) {
+    return this.agents.find((agent) => agent.id === id)?.name ?? id;
+  }
+
+  describe(id) {
+    return this.agents.find((agent) => agent.id === id)?.description || "The agent that answers";
+  }
+}

@@ -1,0 +1,91 @@
+// Where one writes: grows with its text, sends on Enter, keeps a draft per session, stops and interrupts.
+
+import { Attachments } from "./attachments.js";
+import { readDraft, writeDraft } from "./drafts.js";
+
+const MAX_HEIGHT = 0.4; // of the window
+
+export class Composer {
+  /** `actions`: {send(text, images), stop(), interrupt()} */
+  constructor(root, actions) {
+    this.actions = actions;
+    this.text = root.querySelector("[data-composer]");
+    this.sendButton = root.querySelector("[data-send]");
+    this.stopButton = root.querySelector("[data-stop]");
+    this.problem = root.querySelector("[data-composer-problem]");
+    this.attachments = new Attachments(root, { onchange: () => this.refresh(), onproblem: (words) => this.explain(words) });
+    this.place = null;
+    this.text.addEventListener("input", () => this.edited());
+    this.text.addEventListener("keydown", (event) => this.key(event));
+    this.sendButton.addEventListener("click", () => this.send());
+    this.stopButton.addEventListener("click", () => actions.stop());
+    addEventListener("resize", () => this.fit());
+    this.refresh();
+  }
+
+  /** The draft of the session that is open now takes the place of the other's. */
+  open(place) {
+    if (place === this.place) return;
+    this.place = place;
+    this.text.value = readDraft(place);
+    this.attachments.clear();
+    this.explain("");
+    this.edited();
+  }
+
+  /** A new chat received its id: what is written stays. */
+  rename(place) {
+    writeDraft(this.place, "");
+    this.place = place;
+    writeDraft(place, this.text.value);
+  }
+
+  setRunning(running) {
+    this.stopButton.hidden = !running;
+    this.running = running;
+  }
+
+  edited() {
+    writeDraft(this.place, this.text.value);
+    this.fit();
+    this.refresh();
+  }
+
+  fit() {
+    this.text.style.height = "auto";
+    this.text.style.height = `${Math.min(this.text.scrollHeight, window.innerHeight * MAX_HEIGHT)}px`;
+  }
+
+  refresh() {
+    this.sendButton.disabled = !this.text.value.trim() && !this.attachments.files.length;
+  }
+
+  key(event) {
+    if (event.isComposing || event.keyCode === 229) return; // an input method is choosing characters
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+      event.preventDefault();
+      this.send();
+    } else if (event.key === "Escape" && this.running) {
+      event.preventDefault();
+      this.actions.interrupt();
+    }
+  }
+
+  send() {
+    const text = this.text.value.trim();
+    const images = this.attachments.files;
+    if (!text && !images.length) return;
+    if (!this.actions.send(text, images)) return;
+    this.text.value = "";
+    this.attachments.clear();
+    this.explain("");
+    this.edited();
+    this.text.focus();
+  }
+
+  /** A refusal is explained where it was asked. */
+  explain(words) {
+    this.problem.textContent = words;
+    this.problem.hidden = !words;
+  }
+}

@@ -1,0 +1,61 @@
+"""What the web process does before and beside serving: schema, Redis check, password, report on model providers."""
+
+import logging
+
+import redis
+from django.conf import settings
+from django.core.management import call_command
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from halo_project.passwords import ensure_password
+from halo_project.processes.link import Link
+from halo_project.redis_client import sync_redis
+
+logger = logging.getLogger(__name__)
+
+
+def update_schema(link: Link) -> None:
+    """Run the migrations that are pending, if any, and say so. A database that does not answer ends the process."""
+    try:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
+    except DatabaseError as error:
+        link.fatal(f"The database ({_database_name()}) cannot be used: {_first_line(error)}.")
+    finally:
+        connection.close()
+    link.say("schema")
+
+
+def check_redis(link: Link) -> None:
+    """The bundled server is the supervisor's business; one that was named by HALO_REDIS_URL must answer."""
+    if settings.HALO.redis_url is None:
+        return
+    try:
+        sync_redis().ping()
+    except redis.RedisError as error:
+        link.fatal(f"The Redis server named by HALO_REDIS_URL does not answer: {_first_line(error)}.")
+
+
+def report_password(link: Link) -> None:
+    """Tell the supervisor the password if it had to be made."""
+    password = ensure_password()
+    link.say("password", password=password)
+
+
+def report_providers(link: Link) -> None:
+    """Tell the supervisor which model providers have a key."""
+    from agents_app.config.keys import providers_with_key
+
+    names = [provider.label for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
+    link.say("providers", names=names)
+
+
+def _database_name() -> str:
+    return "HALO_DATABASE_URL" if settings.HALO.database_url else str(settings.HALO_HOME.database)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n", 1)[0].rstrip(".")

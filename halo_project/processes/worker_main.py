@@ -1,0 +1,48 @@
+"""A worker process: Celery with a small thread pool, whose tasks only wake turns on the process's one event loop.
+
+The turns themselves start and stop with Celery's own signals (`halo_project.celery`).
+"""
+
+import os
+import socket
+import sys
+
+from halo_project.processes.arguments import process_arguments
+from halo_project.processes.link import Link
+
+TASK_THREADS = 4  # a task hands a coroutine to the loop and returns
+
+
+def main() -> None:
+    arguments = process_arguments("A Halo worker")
+    link = Link(arguments.link)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")
+    import django
+
+    django.setup()
+    import celery.concurrency.thread
+    import celery.worker.consumer
+    import kombu.transport.redis  # noqa: F401  all that Celery loads late: before the go, not after it
+    from django.conf import settings
+
+    from halo_project.celery import QUEUES, app
+
+    app.loader.import_default_modules()
+    link.wait_for_go()
+    worker = app.Worker(
+        hostname=f"{arguments.name}@{socket.gethostname()}",
+        pool="threads",
+        concurrency=TASK_THREADS,
+        queues=",".join(QUEUES),
+        loglevel=settings.HALO.log_level,
+        without_mingle=True,
+        without_gossip=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+    worker.start()
+    sys.exit(worker.exitcode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What a viewer starts from: the newest exchanges of a session from its file, and what is queued behind them.
+
+Read in this order: the caller takes the bus mark, then the rows here, then the file. Whatever happens in between is in
+the events after the mark; applying it over this snapshot changes nothing or adds what is missing.
+"""
+
+import asyncio
+from typing import Any
+
+from halo_project.database import db
+from halo_project.errors import NotFound
+from sessions_app import queue
+from sessions_app.bus import START, Mark
+from sessions_app.identifiers import SessionKey
+from sessions_app.log.newest import NewestRows, read_newest
+from sessions_app.messages import Row
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.workspaces import find_session, find_workspace, paths_of
+
+SNAPSHOT_BYTES = 200_000  # of the file's end; the newest exchange is always whole
+MAX_CONTEXT_TOKENS = 200_000  # shown until the agent's own limit is known
+
+
+async def resolve(workspace: str, session_id: str) -> SessionKey | None:
+    """The key of a session, or None for one that does not exist (yet). Raises NotFound, BadRequest for the folder."""
+    session = await db(_find, workspace, session_id)
+    return None if session is None else SessionKey(session.workspace_id, session.session_id)
+
+
+async def snapshot(workspace: str, session_id: str, mark: Mark | None = None) -> dict[str, Any]:
+    """The `snapshot` object of the protocol. Raises NotFound (session_missing)."""
+    session, pending, running = await db(_read_rows, workspace, session_id)
+    newest = await asyncio.to_thread(read_newest, paths_of(session).ui, SNAPSHOT_BYTES)
+    return _build(session, pending, running, newest, mark)
+
+
+def _find(workspace: str, session_id: str) -> AgentSession | None:
+    return find_session(find_workspace(workspace), session_id)
+
+
+def _read_rows(workspace: str, session_id: str) -> tuple[AgentSession, list[QueuedMessage], bool]:
+    session = _find(workspace, session_id)
+    if session is None or session.deleting:
+        raise NotFound("There is no such session in this workspace.", code="session_missing")
+    return session, queue.pending(session.pk), SessionRun.objects.filter(session=session).exists()
+
+
+def _build(
+    session: AgentSession, pending: list[QueuedMessage], running: bool, newest: NewestRows, mark: Mark | None
+) -> dict[str, Any]:
+    rows: list[Row] = newest.view.all_rows
+    landed = {row.get("id") for row in rows}
+    inflight = newest.view.inflight
+    return {
+        "sessionId": session.session_id,
+        "agentId": session.agent_id,
+        "agentName": session.agent_name or session.agent_id,
+        "title": session.title or "",
+        "agents": [],
+        "activePlan": None,
+        "recentMessages": rows,
+        "maxContextTokens": MAX_CONTEXT_TOKENS,
+        "archiveCount": 0,
+        "cursor": mark.stream_id if mark is not None else START,
+        "seq": _seq(session, running, mark),
+        "pending": [_pending(row) for row in pending if row.row_id not in landed],
+        "hasOlder": newest.has_older,
+        "running": running,
+        "inflight": inflight["id"] if inflight is not None else None,
+        "contextTokens": session.context_tokens,
+        "outputTokens": session.total_output_tokens,
+    }
+
+
+def _seq(session: AgentSession, running: bool, mark: Mark | None) -> int | None:
+    """The number that the next event follows; None when nobody knows, and any number may come next."""
+    if mark is not None:
+        return mark.seq
+    return None if running else session.event_seq
+
+
+def _pending(row: QueuedMessage) -> dict[str, Any]:
+    shown = {
+        "rowId": row.row_id,
+        "text": row.text,
+        "images": row.images,
+        "stamp": queue.stamp_of(row),
+        "state": row.state,
+    }
+    return {**shown, "error": row.error} if row.error else shown

@@ -1,0 +1,26 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from sessions_app.log import lines as lines_module
+from sessions_app.log.lines import lines_backward, whole_lines_end
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"\n\n", b"a\n", b"a\n\nbb\n", b"a\nbb\nccc", b"ccc", b"x" * 50 + b"\n" + b"y" * 20 + b"\nz\n"]
+)
+def test_S4_lines_from_the_end_are_the_lines_from_the_front(tmp_path: Path, monkeypatch, data, chunk):
+    monkeypatch.setattr(lines_module, "_CHUNK_BYTES", chunk)
+    path = tmp_path / "f"
+    path.write_bytes(data)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        end = whole_lines_end(descriptor)
+        found = list(lines_backward(descriptor, end))[::-1]
+    finally:
+        os.close(descriptor)
+    assert end == data.rfind(b"\n") + 1
+    assert [line for _, line in found] == data[:end].split(b"\n")[:-1]
+    assert all(data[offset : offset + len(line) + 1] == line + b"\n" for offset, line in found)
