@@ -1,8 +1,9 @@
-"""Puts an agent's system prompt together, in the order that docs/agents.md lists.
+"""Puts an agent's system prompt together: sections in a fixed order, empty ones dropped, a rule line between them.
 
-A root agent talks to a person and gets everything. A sub-agent gets no profile of the person, no first-meeting text
-and no root rules. An internal agent gets its own text and its tools. Where each file comes from is left to
-`prompt_files`; what `{{…}}` may show to `placeholders`.
+A root agent talks to a person and gets everything: first-meeting text or profile, its own text, team, instructions,
+project, place, root rules, common rules, skills, tools. A sub-agent gets no profile, no first-meeting text and no root
+rules. An internal agent gets its own text and its tools. Where each file comes from is left to `prompt_files`; what
+`{{…}}` may show to `placeholders`.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,163 @@
+"""Real `halo serve` processes for tests: started on a free port with a home of their own, looked into, stopped."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from halo_project.layout import HomeLayout
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "a password for tests"
+READY_WITHIN_S = 120.0  # generous: on a busy machine a start takes many times longer than on a calm one
+_OWN_VARIABLES = ("HALO_", "ANTHROPIC_", "OPENAI_", "DJANGO_SETTINGS_MODULE")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clean_environment(**changes: str) -> dict[str, str]:
+    """This process's environment without Halo's own variables and model keys, with `changes`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
+    return kept | changes
+
+
+class RunningHalo:
+    """One `halo serve`. What it printed is in `stdout` and `stderr` (files), also while it runs."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", folder: Path, env: dict[str, str]):
+        self.process = process
+        self.env = env
+        self.home = HomeLayout(Path(env["HALO_HOME"]))
+        self.port = int(env["HALO_PORT"])
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.password = env.get("HALO_PASSWORD")
+        self.workspace = Path(env.get("HALO_WORKSPACE") or self.home.default_workspace)
+        self._stdout, self._stderr = folder / "stdout", folder / "stderr"
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's."""
+        return self.process.pid
+
+    @property
+    def stdout(self) -> str:
+        return self._stdout.read_text("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        return self._stderr.read_text("utf-8", "replace")
+
+    def children(self) -> dict[str, int]:
+        """Pids by name: web, worker-1, worker-2, beat, and redis, which is the server itself and not its guard."""
+        try:
+            pids: dict[str, int] = json.loads(self.home.server_state.read_text())["children"]
+        except FileNotFoundError:
+            return {}
+        if "redis" in pids:
+            guarded = psutil.Process(pids["redis"]).children() if psutil.pid_exists(pids["redis"]) else []
+            pids = pids | ({"redis": guarded[0].pid} if guarded else {})
+        return pids
+
+    def processes(self) -> list[psutil.Process]:
+        """The supervisor and everything below it."""
+        supervisor = psutil.Process(self.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
+
+    def health(self) -> tuple[int, dict[str, Any]]:
+        """Status and body of `/api/health`; (0, {}) when nothing answers."""
+        try:
+            with urllib.request.urlopen(self.url + "/api/health", timeout=5) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, json.load(refusal)
+        except OSError:
+            return 0, {}
+
+    def wait_until_ready(self, within: float = READY_WITHIN_S) -> None:
+        """Until the block is printed. Raises AssertionError with what was said when it ends or takes too long."""
+        self.wait_for(lambda: self.process.poll() is not None or "is ready." in self.stdout, within)
+        assert self.process.poll() is None, f"halo serve ended with {self.process.returncode}:\n{self.stderr}"
+
+    def wait_for(self, condition, within: float = 60.0) -> None:  # type: ignore[no-untyped-def]
+        deadline = time.monotonic() + within
+        while not condition():
+            assert time.monotonic() < deadline, f"still waiting after {within} s.\n{self.stdout}\n{self.stderr}"
+            time.sleep(0.05)
+
+    def wait_until_healthy(self, within: float = 60.0) -> None:
+        self.wait_for(lambda: self.health()[0] == 200, within)
+
+    def kill(self, name: str) -> int:
+        """SIGKILL a child by name. Returns the pid that is no more."""
+        pid = self.children()[name]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def logs(self) -> str:
+        return "".join(f"== {path.name}\n{path.read_text('utf-8', 'replace')}" for path in self.home.logs.glob("*.log"))
+
+    def wait(self, within: float = 30.0) -> int:
+        """The exit code, once it has ended by itself."""
+        return self.process.wait(within)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, within: float = 30.0) -> int:
+        """Ask it to stop and wait. Returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(within)
+
+
+class HaloFactory:
+    """`factory(**env)` starts one and waits until it is ready; `launch(**env)` does not wait. A variable set to "" is unset."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._started: list[RunningHalo] = []
+
+    def __call__(self, **env: str) -> RunningHalo:
+        halo = self.launch(**env)
+        halo.wait_until_ready()
+        return halo
+
+    def launch(self, **env: str) -> RunningHalo:
+        folder = self._folder / f"halo-{len(self._started) + 1}"
+        folder.mkdir()
+        defaults = {"HALO_HOME": str(folder / "home"), "HALO_PORT": str(free_port()), "HALO_PASSWORD": PASSWORD}
+        chosen = {name: value for name, value in (defaults | env).items() if value != ""}
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", "serve"],
+                cwd=ROOT,
+                env=clean_environment(**chosen),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+        halo = RunningHalo(process, folder, chosen)
+        self._started.append(halo)
+        return halo
+
+    def stop_all(self) -> None:
+        """Every one that still runs, and what an unclean end of one has left."""
+        for halo in self._started:
+            leftovers = halo.processes() if halo.process.poll() is None else []
+            try:
+                halo.stop()
+            except subprocess.TimeoutExpired:
+                halo.process.kill()
+            for process in leftovers:
+                if process.is_running():
+                    process.kill()
