@@ -9,7 +9,6 @@ MODEL_CHARS = 8_000
 UI_CHARS = 65_536
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 def clean_input(text: str) -> str:
@@ -19,7 +18,7 @@ def clean_input(text: str) -> str:
 
 def clean_text(text: str) -> str:
     """Text for the transcript: lone surrogates and NUL, which providers and databases refuse, become U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", text)
+    return _SURROGATES.sub("\ufffd", text).replace("\0", "\ufffd")
 
 
 def cap_for_model(text: str, limit: int = MODEL_CHARS) -> str:

@@ -1,6 +1,5 @@
 """A workspace and a home on disk, and a way to run a tool in them as the engine would."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +78,3 @@ def bench(tmp_path: Path) -> Bench:
     home.mkdir()
     watch = RecordingWatch()
     return Bench(ToolContext(workspace, home, ToolLimits(shell_timeout_s=60), processes=watch), watch)
-
-
-Soon = Callable[[Callable[[], bool]], Awaitable[bool]]

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,11 @@ async def test_a_big_file_is_refused_whole_and_read_in_parts(bench: Bench) -> No
 async def test_S10_one_huge_line_is_cut_and_memory_stays_bounded(bench: Bench) -> None:
     file = bench.put("huge")
     os.truncate(file, 300 * 1024 * 1024)  # sparse: one line of NULs
+    tracemalloc.start()
     text = await bench.text("file_read", path="huge", limit=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 1024 * 1024
     assert len(text) < 5_000_000 and "... cut: these lines hold more than 4.0 MB" in text
 
 

@@ -1,0 +1,59 @@
+# One word each. Everything but `help` prepares .venv first, and a second run finds it ready.
+# PYTHON names the interpreter: any from 3.11 on. Without it the first one found that has `venv` is taken.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup dev serve test lint fix bench lock clean
+
+CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+HAS_VENV := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+ifndef PYTHON
+PYTHON := $(shell for each in $(CANDIDATES); do $$each -c '$(HAS_VENV)' >/dev/null 2>&1 && { command -v $$each; exit; }; done; \
+	for each in $(CANDIDATES); do $$each -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && { command -v $$each; exit; }; done)
+endif
+
+BIN := .venv/bin
+CODE := halo_project sessions_app agents_app channels_app cron_app admin_ui tests tools benchmarks manage.py
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+setup: ## .venv with the locked dependencies and the `halo` command
+	@$(if $(PYTHON),,echo "halo: no Python 3.11 or newer was found. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; exit 1)
+	@"$(PYTHON)" tools/bootstrap.py
+
+dev: ## setup, with the tools for tests and lint
+	@$(if $(PYTHON),,echo "halo: no Python 3.11 or newer was found. Install one, or name it: make dev PYTHON=/path/to/python3" >&2; exit 1)
+	@"$(PYTHON)" tools/bootstrap.py --dev
+
+serve: setup ## run Halo on this machine until Ctrl-C
+	@exec $(BIN)/halo serve
+
+test: dev ## every test; ARGS="-k word" chooses
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: dev ## format, rules, floors, types
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+fix: dev ## mend what ruff can mend
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: dev ## measure, on this machine
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+# Hashes and no addresses. Versions that a lock holds already are kept unless UPGRADE=--upgrade is given.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-config --no-header --no-annotate --python-version 3.11 $(UPGRADE)
+
+lock: dev ## make the lock files anew from pyproject.toml
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) pyproject.toml --extra dev -o requirements-dev.lock
+	$(COMPILE) requirements-setup.in -o requirements-setup.lock
+
+clean: ## remove .venv and caches
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,107 @@
+"""`make setup`: a virtual environment in `.venv` with exactly the locked dependencies and the `halo` command.
+
+Standard library only, any Python from 3.11 on. Packages are installed by uv, which takes seconds; uv itself comes from
+its own small lock by pip. Where uv cannot be had, pip installs everything, in minutes. A second run finds the stamps of
+the first and does nothing.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+UV = VENV / "bin" / "uv"
+PACKAGES = ("halo_project", "sessions_app", "agents_app", "channels_app", "cron_app", "admin_ui")
+LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock"}  # the second holds the first
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Prepare .venv from the lock files.")
+    parser.add_argument("--dev", action="store_true", help="with the tools for tests and lint")
+    kind = "dev" if parser.parse_args().dev else "runtime"
+    wanted = {name: _fingerprint(lock) for name, lock in LOCKS.items()}
+    if _stamped("dev") == wanted["dev"] or _stamped(kind) == wanted[kind]:
+        return
+    _make_venv()
+    _install(LOCKS[kind])
+    _install_halo()
+    for name in ("runtime", kind):
+        _stamp(name).write_text(wanted[name])
+
+
+def _fingerprint(lock: str) -> str:
+    """Changes with the lock, with what the `halo` command is made of, and with the Python that makes the environment."""
+    digest = hashlib.sha256(f"{sys.version_info[:3]} {sys.base_prefix}".encode())
+    for name in (lock, "requirements-setup.lock", "pyproject.toml", "tools/bootstrap.py"):
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _stamp(kind: str) -> Path:
+    return VENV / f"halo-{kind}.stamp"
+
+
+def _stamped(kind: str) -> str | None:
+    works = PYTHON.exists() and (VENV / "bin" / "halo").exists()
+    return _stamp(kind).read_text() if works and _stamp(kind).exists() else None
+
+
+def _make_venv() -> None:
+    if importlib.util.find_spec("ensurepip") is None:
+        sys.exit(
+            f"halo: {sys.executable} has no working venv module. Install it (Debian and Ubuntu: apt install python3-venv),"
+            " or name another Python: make setup PYTHON=/path/to/python3.12"
+        )
+    config = VENV / "pyvenv.cfg"
+    usable = config.exists() and f"version = {'.'.join(map(str, sys.version_info[:3]))}" in config.read_text()
+    if not usable or subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True).returncode != 0:
+        _say(f"making .venv with Python {'.'.join(map(str, sys.version_info[:3]))}")
+        shutil.rmtree(VENV, ignore_errors=True)
+        venv.create(VENV, with_pip=True, symlinks=True)
+
+
+def _install(lock: str) -> None:
+    _say(f"installing what {lock} lists")
+    options = ["--require-hashes", "-r", lock]
+    if _have_uv() and _run(UV, "pip", "install", "--quiet", "--python", PYTHON, "--compile-bytecode", *options):
+        return
+    _say("uv is not available here; pip installs instead, which takes some minutes")
+    if not _run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--compile", *options):
+        sys.exit(f"halo: the packages of {lock} could not be installed; the lines above say why.")
+
+
+def _have_uv() -> bool:
+    pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    return _run(*pip, "--require-hashes", "--no-deps", "-r", "requirements-setup.lock") and UV.exists()
+
+
+def _install_halo() -> None:
+    """The `halo` command. Its packages stay where they are: a plain path entry, which costs nothing at each start."""
+    options = ["--no-deps", "--no-build-isolation", "--editable", "."]
+    if UV.exists():
+        done = _run(UV, "pip", "install", "--quiet", "--python", PYTHON, "-C", "editable_mode=compat", *options)
+    else:
+        pip = (PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        done = _run(*pip, "--config-settings", "editable_mode=compat", *options)
+    if not done:
+        sys.exit("halo: the `halo` command could not be installed; the lines above say why.")
+    _run(PYTHON, "-m", "compileall", "-q", *PACKAGES)
+
+
+def _run(*command: str | Path) -> bool:
+    return subprocess.run([str(part) for part in command], cwd=ROOT).returncode == 0
+
+
+def _say(text: str) -> None:
+    print(f"halo: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
