@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import psutil
 RUN_MARK = "SHELL_EXEC_RUN"
 _KILL_ROUNDS = 50
 _ROUND_S = 0.02
+_CLOCK_S = 0.05
 
 
 def start_time_of(pid: int) -> str:
@@ -30,6 +31,14 @@ def start_time_of(pid: int) -> str:
         return ""
 
 
+def created_at(pid: int) -> float:
+    """Seconds since the epoch, to tell what is younger; 0 when the process is gone."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.Error:
+        return 0.0
+
+
 def signal_group(pgid: int, number: int) -> bool:
     """Send a signal to a process group; False when no such group is there (any more)."""
     try:
@@ -41,9 +50,12 @@ def signal_group(pgid: int, number: int) -> bool:
     return True
 
 
-def members(pgid: int, mark: str = "") -> list[psutil.Process]:
-    """The live processes of a command, without zombies. Looks through the whole process table: for a thread."""
-    table = {process.pid: process for process in psutil.process_iter() if process.pid != os.getpid()}
+def members(pgid: int, mark: str = "", since: float = 0.0) -> list[psutil.Process]:
+    """The live processes of a command, without zombies. Looks through the whole process table: for a thread.
+
+    since: when the command was started (`created_at`); nothing older is looked at any closer.
+    """
+    table = {process.pid: process for process in _younger(since - _CLOCK_S) if process.pid != os.getpid()}
     inside = {pid for pid in table if _belongs(table[pid], pgid, mark)}
     parents = {pid: _parent(process) for pid, process in table.items()}
     grown = True
@@ -54,10 +66,10 @@ def members(pgid: int, mark: str = "") -> list[psutil.Process]:
     return [table[pid] for pid in sorted(inside) if _alive(table[pid])]
 
 
-def kill_all(pgid: int, mark: str = "") -> bool:
+def kill_all(pgid: int, mark: str = "", since: float = 0.0) -> bool:
     """KILL until nothing of the command is left; False when something would not die. Blocks up to a second or two."""
     for _ in range(_KILL_ROUNDS):
-        left = members(pgid, mark)
+        left = members(pgid, mark, since)
         if not left:
             return True
         for process in left:
@@ -86,6 +98,15 @@ def describe(process: psutil.Process, most: int = 80) -> str:
     except psutil.Error:
         return ""
     return f"{process.pid} {words[:most]}"
+
+
+def _younger(than: float) -> Iterator[psutil.Process]:
+    # Not psutil.process_iter: its cache may hold the data of an older process whose number was used again.
+    for pid in psutil.pids():
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if process.create_time() >= than:
+                yield process
 
 
 def _belongs(process: psutil.Process, pgid: int, mark: str) -> bool:

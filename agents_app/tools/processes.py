@@ -17,6 +17,7 @@ from agents_app.tools.base import ProcessWatch
 from agents_app.tools.pipes import PipeReader, Sink
 from agents_app.tools.process_tree import (
     RUN_MARK,
+    created_at,
     describe,
     kill_all,
     members,
@@ -82,6 +83,7 @@ class _Command:
         self._watch = watch
         self._pipes: list[PipeReader] = []
         self._enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._since = 0.0
         self._over = False
         self._left_running = False
         self._process = subprocess.Popen(
@@ -106,6 +108,7 @@ class _Command:
             descriptor = os.dup(stream.fileno())
             stream.close()
             self._pipes.append(PipeReader(descriptor, sink, self._enough))
+        self._since = created_at(self._pid)
         self._watch.started(self._pid, start_time_of(self._pid))
 
     async def wait(self, timeout_s: float) -> Outcome:
@@ -150,7 +153,7 @@ class _Command:
         if all(pipe.ended.done() for pipe in self._pipes) and not signal_group(self._pid, 0):
             return ()
         await asyncio.sleep(_POLL_S)  # the tail of a pipeline is often just about to end
-        left = await asyncio.to_thread(members, self._pid, self._mark)
+        left = await asyncio.to_thread(members, self._pid, self._mark, self._since)
         return tuple(filter(None, map(describe, left[:_MOST_LISTED])))
 
     async def _kill(self) -> None:
@@ -158,7 +161,7 @@ class _Command:
         self._over = True
         if signal_group(self._pid, signal.SIGTERM):
             await self._gone_within(TERM_GRACE_S)
-        await asyncio.to_thread(kill_all, self._pid, self._mark)
+        await asyncio.to_thread(kill_all, self._pid, self._mark, self._since)
         await self._gone_within(_POLL_S)
 
     async def _gone_within(self, seconds: float) -> None:
@@ -167,7 +170,7 @@ class _Command:
         while loop.time() < deadline:
             # The group also counts dead members that nobody has reaped yet, hence the second look.
             if self._process.poll() is not None and (
-                not signal_group(self._pid, 0) or not await asyncio.to_thread(members, self._pid)
+                not signal_group(self._pid, 0) or not await asyncio.to_thread(members, self._pid, since=self._since)
             ):
                 return
             await asyncio.sleep(_POLL_S)

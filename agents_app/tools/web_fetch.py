@@ -93,6 +93,8 @@ async def _follow(client: "httpx2.AsyncClient", request: "httpx2.Request", most:
     for hop in range(_MAX_REDIRECTS + 1):
         if request.url.scheme not in ("http", "https") or not request.url.host:
             raise ToolWarning(f"Error: only http and https addresses can be fetched, not {request.url}")
+        if not 0 < (request.url.port or 80) < 65_536:
+            raise ToolWarning(f"Error: {request.url} names a port that does not exist")
         response = await client.send(request, stream=True, follow_redirects=False)
         try:
             if response.next_request is None:

@@ -12,8 +12,9 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
 from channels_app.auth.lockout import LockedOut
-from channels_app.auth.service import WrongPassword, is_logged_in, log_in, log_out
+from channels_app.auth.service import is_logged_in, log_in, log_out
 from halo_project.clock import utcnow
+from halo_project.errors import HaloError
 
 HOME = "/"
 LOGIN = "/login"
@@ -42,12 +43,11 @@ class LoginPage(View):
             return _page(request, target, "Please enter the password.", status=400)
         try:
             log_in(request, form.cleaned_data["password"], utcnow())
-        except LockedOut as error:
+        except HaloError as error:  # wrong, shut out, or too busy: each says so in a sentence
             response = _page(request, target, error.message, status=error.status)
-            response["Retry-After"] = str(error.retry_after)
+            if isinstance(error, LockedOut):
+                response["Retry-After"] = str(error.retry_after)
             return response
-        except WrongPassword as error:
-            return _page(request, target, error.message, status=error.status)
         return HttpResponseRedirect(target)
 
 

@@ -26,7 +26,7 @@ class RecordingWatch:
 
 @dataclass
 class Bench:
-    """One session's surroundings. `tool("grep", pattern="x")` runs a tool; `at("readonly")` is the same at that level."""
+    """One session's surroundings: `tool("grep", pattern="x")` runs a tool, `at("readonly")` gives it that level."""
 
     context: ToolContext
     watch: RecordingWatch

@@ -21,7 +21,7 @@ IGNORING = "python3 -c 'import signal, time; signal.signal(15, signal.SIG_IGN); 
 
 @pytest.fixture(autouse=True)
 def no_leftovers(tmp_path: Path) -> Iterator[None]:
-    """Ends what the commands of this test put in the background on purpose: they carry a mark and work in its folder."""
+    """Ends what the commands of this test put in the background: they carry a mark and work in its folder."""
     yield
     for process in psutil.process_iter():
         try:
@@ -88,14 +88,14 @@ async def test_a_server_in_the_background_may_go_on_writing(bench: Bench) -> Non
 
 
 T2 = [
-    "sleep 2; touch sentinel",
-    "trap '' TERM; sleep 2; touch sentinel",
-    "(trap '' TERM; sleep 2; touch sentinel) & wait",
-    "(sh -c 'trap \"\" TERM; (sleep 2; touch sentinel) & wait') & (sleep 2; touch sentinel) | cat",
-    "setsid sh -c 'sleep 2; touch sentinel' & wait",
-    "setsid sh -c 'setsid sh -c \"sleep 2; touch sentinel\" &' ; sleep 60",
-    "nohup sh -c 'sleep 2; touch sentinel' >/dev/null 2>&1 & sleep 60",
-    "set -m; (sleep 2; touch sentinel) & sleep 60",
+    "sleep 4; touch sentinel",
+    "trap '' TERM; sleep 4; touch sentinel",
+    "(trap '' TERM; sleep 4; touch sentinel) & wait",
+    "(sh -c 'trap \"\" TERM; (sleep 4; touch sentinel) & wait') & (sleep 4; touch sentinel) | cat",
+    "setsid sh -c 'sleep 4; touch sentinel' & wait",
+    "setsid sh -c 'setsid sh -c \"sleep 4; touch sentinel\" &' ; sleep 60",
+    "nohup sh -c 'sleep 4; touch sentinel' >/dev/null 2>&1 & sleep 60",
+    "set -m; (sleep 4; touch sentinel) & sleep 60",
 ]
 
 
@@ -121,7 +121,7 @@ async def test_T2_the_whole_tree_dies(bench: Bench, way: str) -> None:
         else:
             assert "ran longer than 0.9 seconds and was ended" in result.text
             assert "Output so far:\nbegun" in result.text
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(3.5)
     assert not list(bench.workspace.glob("*/sentinel"))
 
 
@@ -184,7 +184,7 @@ def test_what_a_killed_worker_left_is_ended_by_its_record(tmp_path: Path) -> Non
     command = "trap '' TERM; (trap '' TERM; sleep 2; touch sentinel) & sleep 2; touch sentinel"
     process = subprocess.Popen(["bash", "-c", command], cwd=tmp_path, start_new_session=True)
     start = start_time_of(process.pid)
-    assert not kill_left_behind(process.pid, "1") is False and process.poll() is None  # another start: not touched
+    assert kill_left_behind(process.pid, "1") and process.poll() is None  # another start time: not touched
     time.sleep(0.3)
     threading.Thread(target=process.wait, daemon=True).start()
     assert kill_left_behind(process.pid, start)
@@ -201,11 +201,11 @@ def test_a_start_time_tells_a_gone_process() -> None:
 async def test_no_descriptor_or_zombie_is_left(bench: Bench) -> None:
     await bench.text("shell_exec", command="true")
     await bench.within(shell_timeout_s=0.2).error("shell_exec", command="sleep 60")
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc") else 0
+    before = psutil.Process().num_fds()
     for _ in range(20):
         await bench.text("shell_exec", command="echo x")
     await bench.within(shell_timeout_s=0.2).error("shell_exec", command="sleep 60")
-    after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc") else 0
+    after = psutil.Process().num_fds()
     assert after == before
     children = psutil.Process().children()
     assert not [child for child in children if child.pid in {pgid for pgid, _ in bench.watch.begun}]

@@ -124,7 +124,8 @@ class TestChangePassword:
 
     @pytest.fixture
     def person(self, settings, halo_home) -> Client:
-        """Signed in where the password is a hash in a file, as it is without HALO_PASSWORD."""
+        """Signed in where the password is a hash in a file, as without HALO_PASSWORD; here one that is quick to make."""
+        settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
         settings.HALO_HOME = halo_home
         passwords.set_password(self.OLD)
         person = Client()

@@ -15,7 +15,7 @@ def test_the_content_is_replaced_and_its_stamp_returned(tmp_path):
     stamp = replace_file(path, [b"x" * 700_000, b"y" * 700_000, b"\n"])
     assert path.read_bytes() == b"x" * 700_000 + b"y" * 700_000 + b"\n"
     assert stamp == stamp_of(path)
-    assert os.listdir(tmp_path) == ["a.jsonl"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_file_keeps_its_mode(tmp_path):
@@ -40,7 +40,7 @@ def test_S6_a_temporary_name_that_is_taken_is_not_reused(tmp_path, monkeypatch):
     seen: list[str] = []
 
     def chunks():
-        seen.extend(sorted(os.listdir(tmp_path)))
+        seen.extend(each.name for each in tmp_path.iterdir())
         yield b"new"
 
     path.write_bytes(b"old")
@@ -78,7 +78,7 @@ def test_S6_rewrites_at_once_never_collide_and_no_reader_sees_half_a_file(tmp_pa
     stop.set()
     reader.join()
     assert errors == []
-    assert os.listdir(tmp_path) == ["a.jsonl"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_S6_left_over_temporary_files_are_ignored_by_readers(tmp_path: Path):

@@ -66,7 +66,7 @@ def test_S4_paging_back_gives_every_row_once(file, limit, max_bytes, chunk):
 
 def test_the_window_holds_as_many_whole_exchanges_as_fit(path):
     exchanges = [[add_record(user_row(f"u{n}")), add_record(reply_row(f"a{n}"))] for n in range(6)]
-    path.write_bytes(b"".join(sum(exchanges, [])))
+    path.write_bytes(b"".join(line for exchange in exchanges for line in exchange))
     one = sum(map(len, exchanges[0]))
     for bytes_allowed, expected in (
         (0, 1),

@@ -1,4 +1,3 @@
-import os
 import resource
 import tempfile
 from pathlib import Path
@@ -98,7 +97,7 @@ def test_nothing_changed_touches_nothing(path):
     assert log.write(MESSAGES, 3).size == len(data)
     assert path.read_bytes() == data
     assert not RawLog(path.with_name("none")).write([], 0).rewrote
-    assert os.listdir(path.parent) == [path.name]
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_S1_cut_at_every_byte_of_the_last_message(path):

@@ -1,0 +1,146 @@
+"""Frames from the browser, checked field by field: each becomes a plain value or an error a person can act on. Pure."""
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from agents_app.inbound_images import InboundImage
+from halo_project.errors import BadRequest
+from sessions_app.identifiers import check_agent_id, check_session_id
+
+MAX_TEXT_CHARS = 1_000_000
+MAX_IMAGES = 20
+MAX_IMAGE_BYTES = 5 * 1024 * 1024
+MAX_CLIENT_ID_CHARS = 200
+_SHOWN = 40
+
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """A frame that names a session of a workspace: subscribe, unsubscribe, stop, interrupt."""
+
+    workspace: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A `chat` frame."""
+
+    workspace: str
+    text: str
+    session_id: str | None
+    agent_id: str | None
+    client_msg_id: str | None
+    images: tuple[InboundImage, ...]
+
+
+def parse_frame(text: str | None, data: bytes | None) -> dict[str, Any]:
+    """The frame as a dict with a string `type`. Raises BadRequest."""
+    if text is None:
+        raise BadRequest("Send text frames with JSON, not binary ones.", code="not_json")
+    try:
+        frame = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadRequest("This frame is not valid JSON.", code="not_json") from None
+    if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
+        raise BadRequest('A frame is a JSON object with a "type".', code="bad_frame")
+    return frame
+
+
+def session_request(frame: dict[str, Any]) -> SessionRequest:
+    """Raises BadRequest when `projectId` or `sessionId` is missing or wrong."""
+    return SessionRequest(_workspace(frame), check_session_id(frame.get("sessionId")))
+
+
+def chat_request(frame: dict[str, Any]) -> ChatRequest:
+    """Raises BadRequest (bad_field, message_too_large, bad_image, …)."""
+    text = frame.get("message", "")
+    if not isinstance(text, str):
+        raise _wrong("message", "a string")
+    if len(text) > MAX_TEXT_CHARS:
+        raise BadRequest(
+            f"This message has {len(text):,} characters; at most {MAX_TEXT_CHARS:,} can be sent. "
+            "Put it into a file of the workspace and name the file instead.",
+            code="message_too_large",
+            status=413,
+        )
+    session_id, agent_id = frame.get("sessionId"), frame.get("agentId")
+    return ChatRequest(
+        workspace=_workspace(frame),
+        text=text,
+        session_id=None if session_id is None else check_session_id(session_id),
+        agent_id=None if agent_id is None else check_agent_id(agent_id),
+        client_msg_id=client_id(frame),
+        images=_images(frame.get("images")),
+    )
+
+
+def client_id(frame: dict[str, Any]) -> str | None:
+    value = frame.get("clientMsgId")
+    if value is None:
+        return None
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_CLIENT_ID_CHARS:
+        raise _wrong("clientMsgId", f"a string of at most {MAX_CLIENT_ID_CHARS} characters")
+    return value
+
+
+def _workspace(frame: dict[str, Any]) -> str:
+    value = frame.get("projectId")
+    if not isinstance(value, str) or not value:
+        raise _wrong("projectId", "the absolute path of the workspace")
+    if not value.startswith("/") or "\0" in value:
+        raise BadRequest("projectId must be the absolute path of the workspace.", code="workspace_not_absolute")
+    return value
+
+
+def _images(value: Any) -> tuple[InboundImage, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise _wrong("images", "a list")
+    if len(value) > MAX_IMAGES:
+        raise BadRequest(f"At most {MAX_IMAGES} images can be sent with one message.", code="too_many_images")
+    return tuple(_image(entry, number) for number, entry in enumerate(value, 1))
+
+
+def _image(entry: Any, number: int) -> InboundImage:
+    encoded = entry.get("data") if isinstance(entry, dict) else None
+    if not isinstance(encoded, str):
+        raise BadRequest(f"Image {number} needs its bytes as base64 in `data`.", code="bad_image")
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequest(f"Image {number} is not valid base64.", code="bad_image") from None
+    if len(data) > MAX_IMAGE_BYTES:
+        raise BadRequest(f"Image {number} is over 5 MB; send a smaller one.", code="image_too_large", status=413)
+    kind = image_type(data)
+    if kind is None:
+        raise BadRequest(f"Image {number} is not a PNG, JPEG, GIF or WebP file.", code="bad_image")
+    return InboundImage(data, kind)
+
+
+def image_type(data: bytes) -> str | None:
+    """The type that the bytes themselves tell, whatever the sender says."""
+    for magic, kind in _MAGIC:
+        if data.startswith(magic):
+            return kind
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def _wrong(field: str, expected: str) -> BadRequest:
+    return BadRequest(f"{field} must be {expected}.", code="bad_field")
+
+
+def unknown_type(name: str) -> BadRequest:
+    shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    return BadRequest(f"There is no frame type {shown!r}. See docs/websocket.md.", code="unknown_type")

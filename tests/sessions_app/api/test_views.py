@@ -1,0 +1,105 @@
+"""Routes sessions/logs and sessions/logs/:id/rows: what they take, what they answer, what they leave alone."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+
+from sessions_app.models import AgentSession, Workspace
+from tests.support.session_rows import make_session, make_workspace, session_row, text_rows, write_logs
+
+
+@pytest.fixture
+def row(db, workspace: Path) -> Workspace:
+    return make_workspace(workspace)
+
+
+def listed(client: Client, workspace: Path, **query):
+    return client.get("/api/sessions/logs", {"projectId": str(workspace), **query})
+
+
+class TestList:
+    def test_all_parameters(self, client: Client, workspace: Path, row: Workspace) -> None:
+        for minute, session_id in enumerate(["a", "a>x", "b", "c"]):
+            make_session(row, session_id, minute)
+        make_session(row, "old", 9, archived_at=row.created_at)
+        first = listed(client, workspace, rootOnly="1", includeArchived="1", limit="2").json()
+        assert [each["id"] for each in first["sessions"]] == ["old", "c"]
+        second = listed(client, workspace, cursor=first["nextCursor"]).json()
+        assert [each["id"] for each in second["sessions"]] == ["b", "a", "a>x"]
+        assert second["nextCursor"] is None
+
+    @pytest.mark.parametrize(("limit", "count"), [("0", 1), ("-5", 1), ("1", 1), ("9999", 500)])
+    def test_the_limit_is_kept_in_its_range(
+        self, client: Client, workspace: Path, row: Workspace, limit: str, count: int
+    ) -> None:
+        AgentSession.objects.bulk_create(session_row(row, f"s{number}") for number in range(501))
+        assert len(listed(client, workspace, limit=limit).json()["sessions"]) == count
+        assert len(listed(client, workspace).json()["sessions"]) == 50
+
+    @pytest.mark.parametrize(
+        ("query", "code"),
+        [
+            ({"limit": "x"}, "invalid"),
+            ({"limit": "9" * 2000}, "invalid"),
+            ({"cursor": "x"}, "bad_cursor"),
+            ({"cursor": "1" * 100}, "invalid"),
+            ({"rootOnly": "perhaps"}, "invalid"),
+            ({"projectId": ""}, "invalid"),
+            ({"projectId": "x" * 5000}, "invalid"),
+            ({"projectId": "relative"}, "workspace_not_absolute"),
+            ({"projectId": "/"}, "workspace_root"),
+        ],
+    )
+    def test_refusals(self, client: Client, workspace: Path, row: Workspace, query: dict, code: str) -> None:
+        answer = listed(client, workspace, **query)
+        assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+    def test_a_plain_folder_stays_plain(self, client: Client, tmp_path: Path) -> None:
+        for path in (tmp_path, tmp_path / "missing"):
+            assert listed(client, path).json() == {"sessions": [], "nextCursor": None}
+        assert list(tmp_path.iterdir()) == []
+        assert not Workspace.objects.exists()
+
+    def test_queries(self, client: Client, workspace: Path, row: Workspace, django_assert_num_queries) -> None:
+        """One for the login, the rest as in the list itself, whatever the number of sessions."""
+        AgentSession.objects.bulk_create(
+            session_row(row, f"s{number}{below}") for number in range(100) for below in ("", ">x", ">y")
+        )
+        with django_assert_num_queries(6):
+            assert len(listed(client, workspace, limit=500).json()["sessions"]) == 300
+
+
+class TestRows:
+    def rows(self, client: Client, workspace: Path, session_id: str, **query):
+        address = f"/api/sessions/logs/{quote(session_id, safe='')}/rows"
+        return client.get(address, {"projectId": str(workspace), **query})
+
+    def test_rows_before_a_row(self, client: Client, workspace: Path, row: Workspace) -> None:
+        write_logs(make_session(row, "a>b"), text_rows(6))
+        assert self.rows(client, workspace, "a>b", before="m4", limit="2").json() == {
+            "rows": text_rows(6)[2:4],
+            "hasOlder": True,
+        }
+        assert self.rows(client, workspace, "a>b", before="m2").json() == {"rows": text_rows(2), "hasOlder": False}
+        assert self.rows(client, workspace, "a>b", before="m0").json() == {"rows": [], "hasOlder": False}
+
+    @pytest.mark.parametrize(
+        ("session_id", "query", "status", "code"),
+        [
+            ("abc", {"before": "gone"}, 404, "row_missing"),
+            ("none", {"before": "m1"}, 404, "session_missing"),
+            ("..", {"before": "m1"}, 400, "bad_session_id"),
+            ("abc", {}, 400, "invalid"),
+            ("abc", {"before": ""}, 400, "invalid"),
+            ("abc", {"before": "m1", "limit": "many"}, 400, "invalid"),
+            ("abc", {"before": "m1", "projectId": ""}, 400, "invalid"),
+        ],
+    )
+    def test_refusals(
+        self, client: Client, workspace: Path, row: Workspace, session_id: str, query: dict, status: int, code: str
+    ) -> None:
+        write_logs(make_session(row, "abc"), text_rows(2))
+        answer = self.rows(client, workspace, session_id, **query)
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
