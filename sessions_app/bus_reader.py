@@ -128,8 +128,12 @@ class StreamReader:
                     await asyncio.sleep(pause)
                 if pause or time.monotonic() - self._verified_at > VERIFY_EVERY_S:
                     await self._verify()
-                self._feed(await self._read())
+                answer = await self._read()
                 pause = 0.0
+                if answer:
+                    self._feed(answer)
+                else:  # quiet: perhaps because the client reconnected by itself, to a server that forgot
+                    self._verified_at = 0.0
             except (RedisError, OSError, TimeoutError) as error:
                 if not pause:
                     logger.warning("the event stream is interrupted, trying again: %s", error)

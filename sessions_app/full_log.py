@@ -47,9 +47,13 @@ def _committed_segments(paths: SessionPaths, rows: list[Row]) -> int:
     came between the two steps of archiving."""
     numbered = {segment.number: segment for segment in paths.segments()}
     count = next(number for number in count_from(0) if number + 1 not in numbered)
-    if count and rows and numbered[count].first_id_hash == hashlib.sha1(str(rows[0].get("id")).encode()).hexdigest()[:12]:
+    if count and rows and numbered[count].first_id_hash == _id_hash(rows[0]):
         return count - 1
     return count
+
+
+def _id_hash(row: Row) -> str:
+    return hashlib.sha1(str(row.get("id")).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _full(session: AgentSession, rows: list[Row], raw: list[RawMessage], archives: int) -> dict[str, Any]:

@@ -28,7 +28,10 @@ def open_workspace(path: str, now: datetime) -> Workspace:
 def find_session(workspace: Workspace | None, session_id: str) -> AgentSession | None:
     if workspace is None:
         return None
-    return AgentSession.objects.filter(workspace=workspace, session_id=session_id).first()
+    session = AgentSession.objects.filter(workspace=workspace, session_id=session_id).first()
+    if session is not None:
+        session.workspace = workspace  # known already; a coroutine that asks for it later must not cause a query
+    return session
 
 
 def create_session(

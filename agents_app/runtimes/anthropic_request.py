@@ -37,7 +37,7 @@ def usable_messages(messages: Sequence[RawMessage], *, vision: bool, strip_think
     for message in messages:
         content = message.get("content")
         if isinstance(content, str):
-            if content.strip():
+            if content and not content.isspace():
                 usable.append(message)
             continue
         blocks = _usable_blocks(content or [], vision, strip_thinking)
@@ -48,19 +48,32 @@ def usable_messages(messages: Sequence[RawMessage], *, vision: bool, strip_think
 
 def _usable_blocks(blocks: list[Block], vision: bool, strip_thinking: bool) -> list[Block]:
     """The same list when nothing has to change, which is nearly always."""
+    if vision and not strip_thinking and _usable_as_is(blocks):
+        return blocks
     kept = [block for block in blocks if _keep(block, strip_thinking)]
-    if not vision:
-        kept = [_without_images(block) for block in kept]
-    kinds = [block["type"] == "tool_result" for block in kept]
-    if True in kinds and kinds != sorted(kinds, reverse=True):
-        kept.sort(key=lambda block: block["type"] != "tool_result")
-    return blocks if len(kept) == len(blocks) and all(a is b for a, b in zip(kept, blocks, strict=True)) else kept
+    kept.sort(key=lambda block: block["type"] != "tool_result")
+    return kept if vision else [_without_images(block) for block in kept]
+
+
+def _usable_as_is(blocks: list[Block]) -> bool:
+    """One quick pass: this runs over the whole history for every call."""
+    past_results = False
+    for block in blocks:
+        kind = block["type"]
+        if kind == "tool_result":
+            if past_results:
+                return False
+            continue
+        past_results = True
+        if (kind == "text" or kind == "thinking") and not _keep(block, False):
+            return False
+    return True
 
 
 def _keep(block: Block, strip_thinking: bool) -> bool:
     kind = block["type"]
     if kind == "text":
-        return bool(block["text"].strip())
+        return bool(block["text"]) and not block["text"].isspace()
     if kind in _THINKING:
         return not strip_thinking and (kind == "redacted_thinking" or bool(block.get("signature")))
     return True

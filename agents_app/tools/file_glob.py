@@ -7,7 +7,7 @@ from agents_app.tools.base import BaseTool, ToolContext
 from agents_app.tools.file_list import hidden_below
 from agents_app.tools.globs import BadGlob, Glob
 from agents_app.tools.opening import open_folder
-from agents_app.tools.paths import Target, shown_relative, to_read
+from agents_app.tools.paths import Target, shown_prefix, to_read
 from agents_app.tools.problems import ToolWarning
 from agents_app.tools.threads import Cancelled, in_thread
 from agents_app.tools.walk import SEARCH_SKIPS, walk
@@ -39,24 +39,25 @@ class FileGlob(BaseTool):
             raise ToolWarning(f"Error: this pattern cannot be used: {error}.") from error
         target = to_read(args.get("path") or ".", context)
         most = context.limits.glob_matches
-        paths = await in_thread(_find, target, glob, context, most + 1)
+        paths = await in_thread(_find, target, glob, pattern.startswith("/"), context, most + 1)
         if not paths:
             return f'No files found matching pattern "{pattern}"{_folder_hint(pattern)}'
         more = [f"… [truncated at {most} files: use a narrower pattern]"] if len(paths) > most else []
         return "\n".join([*sorted(paths[:most]), *more])
 
 
-def _find(cancelled: Cancelled, target: Target, glob: Glob, context: ToolContext, most: int) -> list[str]:
+def _find(
+    cancelled: Cancelled, target: Target, glob: Glob, absolute: bool, context: ToolContext, most: int
+) -> list[str]:
     entries = walk(open_folder(target), skip=SEARCH_SKIPS, hidden=hidden_below(target), cancelled=cancelled.__bool__)
+    shown, full = shown_prefix(target.path, context), target.path.rstrip("/") + "/"
+    # A pattern is relative to the folder searched, or to the workspace, or absolute.
+    starts = {"", shown.lstrip("/"), *([full.lstrip("/")] if absolute else [])}
     paths: list[str] = []
     with closing(entries):
         for found in entries:
-            if not found.is_file:
-                continue
-            full = f"{target.path.rstrip('/')}/{found.path}"
-            shown = shown_relative(full, context)
-            if glob.matches(found.path) or glob.matches(shown.lstrip("/")) or glob.matches(full.lstrip("/")):
-                paths.append(shown)
+            if found.is_file and any(glob.matches(start + found.path) for start in starts):
+                paths.append(shown + found.path)
                 if len(paths) == most:
                     break
     return paths

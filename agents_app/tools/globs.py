@@ -107,6 +107,9 @@ def _segments(pattern: str) -> _Segments:
 
 def _fits(pattern: _Segments, names: Sequence[str]) -> bool:
     """Which prefixes of `names` fit so far, after each segment: polynomial whatever the pattern."""
+    last = pattern[-1]
+    if last is not _ANY_DEPTH and not last.match(names[-1]):
+        return False
     reached = {0}
     for segment in pattern:
         if segment is _ANY_DEPTH:

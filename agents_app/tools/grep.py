@@ -8,7 +8,7 @@ from agents_app.tools import processes
 from agents_app.tools.base import BaseTool, ToolContext
 from agents_app.tools.environment import command_environment
 from agents_app.tools.globs import BadGlob, Glob, split_list
-from agents_app.tools.paths import Target, shown_relative, to_read
+from agents_app.tools.paths import Target, shown_prefix, to_read
 from agents_app.tools.pipes import Budget, Kept
 from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.search_command import Search, search_argv
@@ -68,8 +68,10 @@ class Grep(BaseTool):
 
 
 async def _run(search: Search, folder: str, most: int, context: ToolContext) -> str:
+    prefix = shown_prefix(folder, context)
+
     def show(path: str) -> str:
-        return shown_relative(str(Path(folder, path)), context)
+        return prefix + path.removeprefix("./")
 
     matches = Matches(most, lambda path: not _is_binary(Path(folder, path)), show)
     complaints = Kept(Budget(_COMPLAINT_BYTES))

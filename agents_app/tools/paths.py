@@ -46,12 +46,16 @@ def expand(raw: str, context: ToolContext) -> str:
     return os.path.normpath(context.workspace / raw)
 
 
-def shown_relative(path: str, context: ToolContext) -> str:
-    """How a result names a file: relative to the workspace when inside it, otherwise absolute."""
+def shown_prefix(folder: str, context: ToolContext) -> str:
+    """What goes before a path below this folder to name it in a result.
+
+    The result is relative to the workspace for folders inside it (empty for the workspace itself), otherwise absolute.
+    """
+    below = folder.rstrip("/") + "/"
     for root in (str(context.workspace), os.path.realpath(context.workspace)):
-        if path == root or path.startswith(root.rstrip("/") + "/"):
-            return os.path.relpath(path, root)
-    return path
+        if below.startswith(root.rstrip("/") + "/"):
+            return below[len(root.rstrip("/")) + 1 :]
+    return below
 
 
 def _target(raw: str, context: ToolContext, *, write: bool) -> Target:

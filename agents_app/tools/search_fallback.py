@@ -15,6 +15,8 @@ from agents_app.tools.walk import walk
 
 # A longer line is searched in its head only.
 _LINE_BYTES = 4 * 1024 * 1024
+_BLOCK = 1024 * 1024
+_BINARY_PROBE = 512
 
 
 def main() -> int:
@@ -52,11 +54,11 @@ def _files(search: dict[str, Any], include: list[Glob]) -> Iterator[str]:
 
 
 def _search(file: BinaryIO, path: str, pattern: "re.Pattern[str]", most: int) -> bool:
+    found = pattern.search
     count = 0
-    for number, line in enumerate(_lines(file), 1):
-        text = line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
-        if pattern.search(text):
-            row = os.fsencode(path) + b"\0%d:" % number + line.rstrip(b"\n") + b"\n"
+    for number, text in enumerate(_lines(file), 1):
+        if found(text):
+            row = b"%s\0%d:%s\n" % (os.fsencode(path), number, text.encode("utf-8", errors="replace"))
             sys.stdout.buffer.write(row)
             count += 1
             if count == most:
@@ -65,14 +67,29 @@ def _search(file: BinaryIO, path: str, pattern: "re.Pattern[str]", most: int) ->
     return count > 0
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    first = True
-    while line := file.readline(_LINE_BYTES):
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = file.readline(_LINE_BYTES)
-        yield line.removeprefix(b"\xef\xbb\xbf") if first else line
-        first = False
+def _lines(file: BinaryIO) -> Iterator[str]:
+    """Lines without their ends; of a file with a NUL at its beginning none, as nobody wants a binary's."""
+    head = file.read(_BINARY_PROBE)
+    if b"\0" in head:
+        return
+    block = head.removeprefix(b"\xef\xbb\xbf") + file.read(_BLOCK)
+    while block:
+        if not block.endswith(b"\n"):
+            block += file.readline(_LINE_BYTES)
+        at_end = not block.endswith(b"\n")
+        texts = block.decode("utf-8", errors="replace").split("\n")
+        if not texts[-1]:
+            texts.pop()
+        for text in texts:
+            yield text.removesuffix("\r")
+        if at_end:
+            _skip_line(file)
+        block = file.read(_BLOCK)
+
+
+def _skip_line(file: BinaryIO) -> None:
+    while (rest := file.readline(_LINE_BYTES)) and not rest.endswith(b"\n"):
+        pass
 
 
 def _opener(path: str, flags: int) -> int:

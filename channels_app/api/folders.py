@@ -55,7 +55,8 @@ def absolute_path(text: str) -> Path:
         raise BadRequest("There is no user of this name on the server.", code="bad_path") from error
     if not expanded.is_absolute():
         raise BadRequest("Give an absolute path, one that begins with '/' or '~'.", code="path_not_absolute")
-    return Path(os.path.abspath(expanded))  # noqa: PTH100  resolve() would follow links; a picker shows the way taken
+    # Not resolve(), which follows links: a picker shows the way that was taken. POSIX keeps a leading `//`; we do not.
+    return Path("/" + os.path.normpath(expanded).lstrip("/"))
 
 
 def look(path: Path) -> tuple[bool, bool]:

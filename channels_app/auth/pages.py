@@ -3,6 +3,7 @@
 from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.middleware.csrf import rotate_token
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -48,6 +49,7 @@ class LoginPage(View):
             if isinstance(error, LockedOut):
                 response["Retry-After"] = str(error.retry_after)
             return response
+        rotate_token(request)  # here, not for the JSON login: its only cookie is the login's
         return HttpResponseRedirect(target)
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
-from django.middleware.csrf import rotate_token
 from django.utils.crypto import constant_time_compare
 
 from channels_app.auth.client_address import client_address
@@ -37,7 +36,6 @@ def log_in(request: HttpRequest, password: str, now: datetime) -> None:
         raise WrongPassword("The password is wrong.")
     request.session.flush()  # a session id from before the login must not be worth anything after it
     _mark(request.session, now)
-    rotate_token(request)
 
 
 def log_out(request: HttpRequest) -> None:

@@ -49,7 +49,7 @@ def report_providers(link: Link) -> None:
     """Tell the supervisor which model providers have a key."""
     from agents_app.config.keys import providers_with_key
 
-    names = [provider.label for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
+    names = [provider.display_name for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
     link.say("providers", names=names)
 
 

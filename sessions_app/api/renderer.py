@@ -8,7 +8,7 @@ from rest_framework.renderers import JSONRenderer
 
 
 class LogRenderer(JSONRenderer):
-    """JSON in UTF-8. Old files may hold lone surrogates, which have no UTF-8 form: such an answer is ASCII with escapes."""
+    """JSON in UTF-8. Old files may hold lone surrogates, which have no UTF-8 form: such an answer is escaped ASCII."""
 
     def render(self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None) -> bytes:
         if data is None:

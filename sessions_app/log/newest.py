@@ -141,12 +141,12 @@ def _skip_to(records: Iterator[tuple[Record, int]], row_id: str, patches: dict[s
     for record, _ in records:
         if record.t == "patch":
             patches.setdefault(record.id, row_of(record))
-        elif record.id == row_id and not (record.t == "inflight" and other_reply):
-            return record.t
-        elif record.t == "add":
+            continue
+        if record.t == "add":
             patches.pop(record.id, None)
-        else:
-            other_reply = True
+        if record.id == row_id and not (record.t == "inflight" and other_reply):
+            return record.t
+        other_reply = other_reply or record.t == "inflight"
     return None
 
 

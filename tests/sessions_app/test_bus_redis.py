@@ -77,7 +77,8 @@ async def test_a_killed_server_that_returns_with_its_data_costs_a_live_viewer_no
     await collector.close()
 
 
-async def test_a_server_that_returns_empty_sends_viewers_to_a_snapshot(bus, server):
+async def test_a_server_that_returns_empty_sends_viewers_to_a_snapshot(bus, server, monkeypatch):
+    monkeypatch.setattr("sessions_app.bus_reader.BLOCK_S", 0.5)
     collector = Collector(bus, ROOT, START)
     await bus.publish(ROOT, text_frames(1, 5), saved_seq=5)
     await collector.until(5)

@@ -4,8 +4,9 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 
 export class AgentChoice {
-  constructor(select, modelLabel) {
-    Object.assign(this, { select, modelLabel });
+  /** `showModel(agent)` is told who answers; undefined when that is not known. */
+  constructor(select, showModel) {
+    Object.assign(this, { select, showModel });
     this.agents = [];
     this.session = { agentId: null, agentName: "" };
     this.wanted = null;
@@ -37,7 +38,7 @@ export class AgentChoice {
 
   /** The agent a new chat is sent to; null lets the server choose. */
   get chosen() {
-    return this.session.agentId ? null : (this.wanted ?? this.agents[0]?.id ?? null);
+    return this.session.agentId ? null : (this.wanted ?? this.agents.find((agent) => !agent.error)?.id ?? null);
   }
 
   draw() {
@@ -46,13 +47,13 @@ export class AgentChoice {
     const listed = fixed
       ? [{ id: session.agentId, name: session.agentName || this.nameOf(session.agentId) }]
       : this.agents;
-    select.replaceChildren(...listed.map((agent) => h("option", { value: agent.id }, agent.name || agent.id)));
+    select.replaceChildren(...listed.map(optionOf));
     if (!listed.length) select.append(h("option", { value: "" }, this.problem ? "Agents unavailable" : "Default"));
     select.disabled = fixed || listed.length < 2;
     select.value = fixed ? session.agentId : (this.chosen ?? "");
     select.title = this.problem ?? (fixed ? "The agent of this session" : this.describe(select.value));
-    const model = this.agents.find((agent) => agent.id === (session.agentId ?? this.chosen))?.model;
-    this.modelLabel(model ?? "");
+    const answering = this.agents.find((agent) => agent.id === (session.agentId ?? this.chosen));
+    this.showModel(answering);
   }
 
   nameOf(id) {
@@ -62,4 +63,9 @@ export class AgentChoice {
   describe(id) {
     return this.agents.find((agent) => agent.id === id)?.description || "The agent that answers";
   }
+}
+
+function optionOf(agent) {
+  const broken = Boolean(agent.error);
+  return h("option", { value: agent.id, disabled: broken, title: agent.error }, (agent.name || agent.id) + (broken ? " (cannot be read)" : ""));
 }

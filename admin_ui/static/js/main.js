@@ -44,7 +44,7 @@ class ChatPage {
       closed: (id) => this.closed(id),
       loaded: () => this.drawSoon(),
     });
-    this.agents = new AgentChoice(byData("agent-select"), (words) => this.showModel(words));
+    this.agents = new AgentChoice(byData("agent-select"), (agent) => this.showModel(agent));
     this.composer = new Composer(byData("composer-area"), {
       send: (text, images) => this.send(text, images),
       stop: () => this.session.control("chat:stop"),
@@ -262,9 +262,11 @@ class ChatPage {
     return [...this.view.list.children].find((row) => row.getBoundingClientRect().bottom > top) ?? null;
   }
 
-  showModel(model) {
-    const rehearsing = "rehearsal" in config && (!model || model === "auto" || model === "rehearsal");
-    setText(byData("model"), rehearsing ? "Rehearsal (no model)" : model === "auto" ? "" : model);
+  showModel(agent) {
+    const words = byData("model");
+    setText(words, agent?.modelLabel ?? "");
+    words.title = agent?.modelError?.error ?? "The model that answers";
+    words.classList.toggle("trouble", Boolean(agent?.modelError));
   }
 }
 

@@ -19,6 +19,7 @@ class TestLogin:
     def test_right(self, stranger: Client, password: str) -> None:
         answer = log_in(stranger, password)
         assert (answer.status_code, answer.json()) == (200, {"ok": True})
+        assert list(answer.cookies) == ["halo_session"]
         cookie = answer.cookies["halo_session"]
         assert cookie["httponly"]
         assert cookie["samesite"] == "Lax"
@@ -124,7 +125,7 @@ class TestChangePassword:
 
     @pytest.fixture
     def person(self, settings, halo_home) -> Client:
-        """Signed in where the password is a hash in a file, as without HALO_PASSWORD; here one that is quick to make."""
+        """Signed in where the password is a hash in a file, as without HALO_PASSWORD; here one quick to make."""
         settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
         settings.HALO_HOME = halo_home
         passwords.set_password(self.OLD)

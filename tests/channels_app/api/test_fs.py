@@ -102,7 +102,7 @@ class TestBrowse:
         assert (body["path"], body["parent"]) == ("/", None)
 
     def test_names_that_are_no_utf8_are_shown_and_cannot_be_chosen(self, client: Client, tmp_path: Path) -> None:
-        os.mkdir(os.fsencode(tmp_path) + b"/caf\xe9")
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")).mkdir()
         (tmp_path / "日本 語").mkdir()
         entries = {entry["name"]: entry["path"] for entry in browse(client, tmp_path).json()["entries"]}
         assert entries == {"caf\ufffd": None, "日本 語": str(tmp_path / "日本 語")}
@@ -186,7 +186,7 @@ class TestResolve:
         assert not Workspace.objects.exists()
 
     def test_a_name_that_no_row_can_hold(self, client: Client, tmp_path: Path) -> None:
-        os.mkdir(os.fsencode(tmp_path) + b"/caf\xe9")
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")).mkdir()
         (tmp_path / "link").symlink_to(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
         answer = resolve(client, tmp_path / "link")
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_path")

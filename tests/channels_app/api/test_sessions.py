@@ -147,9 +147,10 @@ class TestDelete:
     def test_the_session_and_all_below_it(self, client: Client, workspace: Path, row: Workspace) -> None:
         for session_id in ("abc", "abc>sub", "abc>sub>leaf", "other", "abcd"):
             write_logs(make_session(row, session_id), text_rows(1))
+        write_logs(make_session(row, "ABC>third", agent_id="another"), text_rows(1))  # ids that differ in case only
         answer = client.delete(url(workspace, "abc"))
         assert (answer.status_code, answer.json()) == (200, {"ok": True, "deleted": 3})
-        assert sorted(AgentSession.objects.values_list("session_id", flat=True)) == ["abcd", "other"]
+        assert sorted(AgentSession.objects.values_list("session_id", flat=True)) == ["ABC>third", "abcd", "other"]
         files = sorted(path.name for path in (workspace / ".halo/sessions/default").iterdir())
         assert files == ["abcd.ui.jsonl", "other.ui.jsonl"]
         assert client.delete(url(workspace, "abc")).status_code == 404

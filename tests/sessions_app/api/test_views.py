@@ -65,7 +65,9 @@ class TestList:
     def test_queries(self, client: Client, workspace: Path, row: Workspace, django_assert_num_queries) -> None:
         """One for the login, the rest as in the list itself, whatever the number of sessions."""
         AgentSession.objects.bulk_create(
-            session_row(row, f"s{number}{below}") for number in range(100) for below in ("", ">x", ">y")
+            session_row(row, f"s{number}{below}")
+            for number in range(100)
+            for below in ("", f">x{number}", f">y{number}")
         )
         with django_assert_num_queries(6):
             assert len(listed(client, workspace, limit=500).json()["sessions"]) == 300

@@ -11,9 +11,9 @@ from sessions_app.log import lines as lines_module
 from sessions_app.log.records import add_record, inflight_record, patch_record
 from sessions_app.log.ui_log import UILog, read_newest, read_older
 from sessions_app.messages import is_main_user_row
-from tests.sessions_app.log.samples import damaged_files, naive_fold, reply_row, text_block, user_row
+from tests.sessions_app.log.samples import DAMAGED_FILES, naive_fold, reply_row, text_block, user_row
 
-CHUNKS = st.sampled_from([1, 13, 200, 1 << 16])
+CHUNKS = st.sampled_from([29, 200, 1 << 16])
 
 
 def ids(rows):
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "abc.ui.jsonl"
 
 
-@given(damaged_files(), st.integers(0, 3000), CHUNKS)
+@given(DAMAGED_FILES, st.integers(0, 3000), CHUNKS)
 @settings(max_examples=400, deadline=None)
 def test_S8_the_newest_rows_are_the_tail_of_a_full_read(file, max_bytes, chunk):
     data, good = file
@@ -45,8 +45,8 @@ def test_S8_the_newest_rows_are_the_tail_of_a_full_read(file, max_bytes, chunk):
         assert is_main_user_row(newest.view.rows[0])
 
 
-@given(damaged_files(), st.integers(1, 5), st.integers(0, 2000), CHUNKS)
-@settings(max_examples=300, deadline=None)
+@given(DAMAGED_FILES, st.integers(1, 5), st.integers(0, 2000), CHUNKS)
+@settings(max_examples=400, deadline=None)
 def test_S4_paging_back_gives_every_row_once(file, limit, max_bytes, chunk):
     data, _ = file
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -137,7 +137,7 @@ def test_S8_reading_the_end_of_a_big_log_takes_little_memory(path):
         ]
     )
     with path.open("wb") as file:
-        for _ in range(1000):
+        for _ in range(300):
             file.write(exchange)
     tracemalloc.start()
     try:

@@ -1,6 +1,7 @@
 import resource
 import tempfile
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from sessions_app.log.encode import encode_line
 from sessions_app.log.log_file import ShortWrite
 from sessions_app.log.raw_log import RawLog
-from tests.sessions_app.log.samples import BAD_LINES, ODD_CHARACTERS, TEXTS
+from tests.sessions_app.log.samples import BAD_LINES, ODD_CHARACTERS, SEEDS, random_text
 
 
 def user(text: str) -> dict:
@@ -122,6 +123,8 @@ def test_S1_a_tail_rewrite_that_crashed_before_the_cut(path, old, more):
         log = stored(path, content(kept) + fragment[start:])
         assert RawLog(path).load() == kept
         assert log.torn
+        if start % 16 and start < len(fragment) - 3:
+            continue  # a rewrite waits for the disk: not after each
         messages = [*kept, calls(1)]
         outcome = log.write(messages, len(kept))
         assert (outcome.rewrote, outcome.foreign) == (True, False)
@@ -186,19 +189,20 @@ def test_a_short_tail_write_raises_and_the_next_write_makes_the_file_anew(path):
     assert path.read_bytes() == content(messages)
 
 
-@given(st.data())
-@settings(max_examples=150, deadline=None)
-def test_any_history_of_changes_ends_with_the_file_equal_to_memory(data):
+@given(SEEDS, st.integers(1, 12))
+@settings(max_examples=80, deadline=None)
+def test_any_history_of_changes_ends_with_the_file_equal_to_memory(seed, steps):
+    random = Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s.raw.jsonl"
         log, messages = RawLog(path), []
         log.load()
-        for _ in range(data.draw(st.integers(1, 10))):
-            first_changed = data.draw(st.integers(0, len(messages)))
-            tail = [user(text) for text in data.draw(st.lists(TEXTS, max_size=3))]
+        for _ in range(steps):
+            first_changed = random.randint(max(0, len(messages) - 3), len(messages))
+            tail = [user(random_text(random)) for _ in range(random.randrange(4))]
             messages = [*messages[:first_changed], *tail]
             log.write(messages, first_changed)
             assert (path.read_bytes() if path.exists() else b"") == content(messages)
-            if data.draw(st.booleans()):
+            if random.random() < 0.3:
                 log = RawLog(path)
                 assert log.load() == messages

@@ -1,15 +1,15 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from sessions_app.log.encode import BadLine
 from sessions_app.log.records import add_record, decode_record, fold, inflight_record, patch_record
 from tests.sessions_app.log.samples import (
     BAD_LINES,
+    UI_LINES,
     UNKNOWN_LINES,
     naive_fold,
     reply_row,
     text_block,
-    ui_lines,
     user_row,
 )
 
@@ -34,7 +34,8 @@ def test_records_have_exactly_the_form_of_the_format():
     )
 
 
-@given(ui_lines())
+@given(UI_LINES)
+@settings(max_examples=400, deadline=None)
 def test_the_merge_rule(lines):
     assert folded(*lines) == naive_fold(lines)
 
