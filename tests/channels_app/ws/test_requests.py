@@ -1,0 +1,64 @@
+"""Frames from the browser: what is taken, and the sentence for what is not."""
+
+import base64
+import json
+
+import pytest
+
+from channels_app.ws import requests
+from halo_project.errors import BadRequest
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
+CHAT = {"type": "chat", "message": "hi", "projectId": "/w"}
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "code"),
+    [
+        (None, b"\x00", "not_json"),
+        ("{", None, "not_json"),
+        ("[" * 100_000, None, "not_json"),
+        ("[]", None, "bad_frame"),
+        ("null", None, "bad_frame"),
+        ('{"type": 3}', None, "bad_frame"),
+    ],
+)
+def test_what_is_no_frame_is_refused(text, data, code):
+    with pytest.raises(BadRequest) as caught:
+        requests.parse_frame(text, data)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"projectId": None}, "bad_field"),
+        ({"projectId": 7}, "bad_field"),
+        ({"projectId": "relative"}, "workspace_not_absolute"),
+        ({"projectId": "/a\0b"}, "workspace_not_absolute"),
+        ({"message": 5}, "bad_field"),
+        ({"message": "x" * 2_000_000}, "message_too_large"),
+        ({"sessionId": "../../etc"}, "bad_session_id"),
+        ({"sessionId": 5}, "bad_session_id"),
+        ({"sessionId": "a>../b"}, "bad_session_id"),
+        ({"agentId": "../x"}, "bad_agent_id"),
+        ({"clientMsgId": 5}, "bad_field"),
+        ({"clientMsgId": "x" * 300}, "bad_field"),
+        ({"images": "x"}, "bad_field"),
+        ({"images": [{"data": PNG}] * 21}, "too_many_images"),
+        ({"images": [{}]}, "bad_image"),
+        ({"images": [{"data": "%%%"}]}, "bad_image"),
+        ({"images": [{"data": base64.b64encode(b"GARBAGE").decode()}]}, "bad_image"),
+    ],
+)
+def test_each_wrong_field_has_its_code(change, code):
+    with pytest.raises(BadRequest) as caught:
+        requests.chat_request({**CHAT, **change})
+    assert caught.value.code == code and caught.value.message
+
+
+def test_a_whole_chat_frame_becomes_a_request():
+    frame = {**CHAT, "sessionId": "a>sid_1", "agentId": "作家", "clientMsgId": "c", "images": [{"data": PNG}]}
+    request = requests.chat_request(requests.parse_frame(json.dumps(frame), None))
+    assert (request.text, request.session_id, request.agent_id, request.client_msg_id) == ("hi", "a>sid_1", "作家", "c")
+    assert request.images[0].mime_type == "image/png"
