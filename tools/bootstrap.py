@@ -8,9 +8,11 @@ the first and does nothing.
 import argparse
 import hashlib
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -18,8 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
-PACKAGES = ("halo_project", "sessions_app", "agents_app", "channels_app", "cron_app", "admin_ui")
 LOCKS = {"runtime": "requirements.lock", "dev": "requirements-dev.lock"}  # the second holds the first
+LOADED_AT_START = """
+import halo_project.supervisor.serve
+from halo_project.processes import beat_main, web_server, worker_main
+web_server.load(), worker_main.load(), beat_main.load()
+"""
 
 
 def main() -> None:
@@ -32,6 +38,7 @@ def main() -> None:
     _make_venv()
     _install(LOCKS[kind])
     _install_halo()
+    _load_once()
     for name in ("runtime", kind):
         _stamp(name).write_text(wanted[name])
 
@@ -70,10 +77,10 @@ def _make_venv() -> None:
 def _install(lock: str) -> None:
     _say(f"installing what {lock} lists")
     options = ["--require-hashes", "-r", lock]
-    if _have_uv() and _run(UV, "pip", "install", "--quiet", "--python", PYTHON, "--compile-bytecode", *options):
+    if _have_uv() and _run(UV, "pip", "install", "--quiet", "--python", PYTHON, *options):
         return
     _say("uv is not available here; pip installs instead, which takes some minutes")
-    if not _run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--compile", *options):
+    if not _run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *options):
         sys.exit(f"halo: the packages of {lock} could not be installed; the lines above say why.")
 
 
@@ -92,7 +99,12 @@ def _install_halo() -> None:
         done = _run(*pip, "--config-settings", "editable_mode=compat", *options)
     if not done:
         sys.exit("halo: the `halo` command could not be installed; the lines above say why.")
-    _run(PYTHON, "-m", "compileall", "-q", *PACKAGES)
+
+
+def _load_once() -> None:
+    """Have Python compile what a start loads, and only that: the first start is then as fast as the later ones."""
+    with tempfile.TemporaryDirectory(prefix="halo-setup-") as home:
+        subprocess.run([PYTHON, "-c", LOADED_AT_START], cwd=ROOT, env={**os.environ, "HALO_HOME": home}, capture_output=True)
 
 
 def _run(*command: str | Path) -> bool:

@@ -6,37 +6,20 @@ loses its parent is still known by a mark in its environment. Running commands i
 
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
-import psutil
+from agents_app.tools.process_table import Row, environ_of, row_of, table, words_of
 
 RUN_MARK = "SHELL_EXEC_RUN"
 _KILL_ROUNDS = 50
 _ROUND_S = 0.02
-_CLOCK_S = 0.05
 
 
 def start_time_of(pid: int) -> str:
     """An opaque text that tells a process from a later one with the same number; empty when it is gone."""
-    try:
-        if sys.platform == "linux":
-            # The name in parentheses may hold anything; field 22 is the 20th after it.
-            return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
-        return f"{psutil.Process(pid).create_time():.3f}"
-    except (OSError, psutil.Error, IndexError):
-        return ""
-
-
-def created_at(pid: int) -> float:
-    """Seconds since the epoch, to tell what is younger; 0 when the process is gone."""
-    try:
-        return psutil.Process(pid).create_time()
-    except psutil.Error:
-        return 0.0
+    row = row_of(pid)
+    return repr(row.started) if row else ""
 
 
 def signal_group(pgid: int, number: int) -> bool:
@@ -50,30 +33,29 @@ def signal_group(pgid: int, number: int) -> bool:
     return True
 
 
-def members(pgid: int, mark: str = "", since: float = 0.0) -> list[psutil.Process]:
-    """The live processes of a command, without zombies. Looks through the whole process table: for a thread.
+def members(pgid: int, mark: str = "", start_time: str = "") -> list[Row]:
+    """The live processes of a command. Looks through the whole process table: for a thread.
 
-    since: when the command was started (`created_at`); nothing older is looked at any closer.
+    mark: the command's, to find what broke away. start_time: the leader's; nothing older is looked at.
     """
-    table = {process.pid: process for process in _younger(since - _CLOCK_S) if process.pid != os.getpid()}
-    inside = {pid for pid in table if _belongs(table[pid], pgid, mark)}
-    parents = {pid: _parent(process) for pid, process in table.items()}
-    grown = True
-    while grown:
-        children = {pid for pid, parent in parents.items() if parent in inside and pid not in inside}
-        inside |= children
-        grown = bool(children)
-    return [table[pid] for pid in sorted(inside) if _alive(table[pid])]
+    since = _number(start_time)
+    rows = [row for row in table() if row.started >= since and row.pid != os.getpid()]
+    inside = {row.pid for row in rows if row.session == pgid or (mark and _carries(row.pid, mark))}
+    while found := {row.pid for row in rows if row.parent in inside and row.pid not in inside}:
+        inside |= found
+    return [row for row in rows if row.pid in inside]
 
 
-def kill_all(pgid: int, mark: str = "", since: float = 0.0) -> bool:
+def kill_all(pgid: int, mark: str = "", start_time: str = "") -> bool:
     """KILL until nothing of the command is left; False when something would not die. Blocks up to a second or two."""
     for _ in range(_KILL_ROUNDS):
-        left = members(pgid, mark, since)
+        left = members(pgid, mark, start_time)
         if not left:
             return True
-        for process in left:
-            _quietly(process.kill)
+        for row in left:
+            if row_of(row.pid) == row:  # its number has not passed to another process meanwhile
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(row.pid, signal.SIGKILL)
         time.sleep(_ROUND_S)
     return False
 
@@ -88,50 +70,21 @@ def kill_left_behind(pgid: int, start_time: str) -> bool:
         return True
     signal_group(pgid, signal.SIGTERM)
     time.sleep(_ROUND_S)
-    return kill_all(pgid)
+    return kill_all(pgid, start_time=start_time)
 
 
-def describe(process: psutil.Process, most: int = 80) -> str:
+def describe(row: Row, most: int = 80) -> str:
     """`4242 sleep 600`; empty when it has just ended."""
+    words = words_of(row.pid)
+    return f"{row.pid} {words[:most]}" if words else ""
+
+
+def _carries(pid: int, mark: str) -> bool:
+    return f"{RUN_MARK}={mark}" in environ_of(pid).split("\0")
+
+
+def _number(start_time: str) -> float:
     try:
-        words = " ".join(process.cmdline()) or process.name()
-    except psutil.Error:
-        return ""
-    return f"{process.pid} {words[:most]}"
-
-
-def _younger(than: float) -> Iterator[psutil.Process]:
-    # Not psutil.process_iter: its cache may hold the data of an older process whose number was used again.
-    for pid in psutil.pids():
-        with suppress(psutil.Error):
-            process = psutil.Process(pid)
-            if process.create_time() >= than:
-                yield process
-
-
-def _belongs(process: psutil.Process, pgid: int, mark: str) -> bool:
-    try:
-        if os.getsid(process.pid) == pgid:
-            return True
-        return bool(mark) and process.environ().get(RUN_MARK) == mark
-    except (OSError, psutil.Error):
-        return False
-
-
-def _parent(process: psutil.Process) -> int:
-    try:
-        return process.ppid()
-    except psutil.Error:
-        return 0
-
-
-def _alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
-
-
-def _quietly(act: Callable[[], None]) -> None:
-    with suppress(psutil.Error):
-        act()
+        return float(start_time)
+    except ValueError:
+        return 0.0

@@ -17,7 +17,6 @@ from agents_app.tools.base import ProcessWatch
 from agents_app.tools.pipes import PipeReader, Sink
 from agents_app.tools.process_tree import (
     RUN_MARK,
-    created_at,
     describe,
     kill_all,
     members,
@@ -28,6 +27,7 @@ from agents_app.tools.process_tree import (
 TERM_GRACE_S = 0.7
 DRAIN_S = 0.2
 _POLL_S = 0.02
+_REAP_S = 0.2
 _MOST_LISTED = 8
 
 _cleanups: "set[asyncio.Task[None]]" = set()
@@ -83,7 +83,7 @@ class _Command:
         self._watch = watch
         self._pipes: list[PipeReader] = []
         self._enough: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._since = 0.0
+        self._start_time = ""
         self._over = False
         self._left_running = False
         self._process = subprocess.Popen(
@@ -108,8 +108,8 @@ class _Command:
             descriptor = os.dup(stream.fileno())
             stream.close()
             self._pipes.append(PipeReader(descriptor, sink, self._enough))
-        self._since = created_at(self._pid)
-        self._watch.started(self._pid, start_time_of(self._pid))
+        self._start_time = start_time_of(self._pid)
+        self._watch.started(self._pid, self._start_time)
 
     async def wait(self, timeout_s: float) -> Outcome:
         exited = asyncio.ensure_future(_exit_of(self._process))
@@ -153,7 +153,7 @@ class _Command:
         if all(pipe.ended.done() for pipe in self._pipes) and not signal_group(self._pid, 0):
             return ()
         await asyncio.sleep(_POLL_S)  # the tail of a pipeline is often just about to end
-        left = await asyncio.to_thread(members, self._pid, self._mark, self._since)
+        left = await asyncio.to_thread(members, self._pid, self._mark, self._start_time)
         return tuple(filter(None, map(describe, left[:_MOST_LISTED])))
 
     async def _kill(self) -> None:
@@ -161,18 +161,27 @@ class _Command:
         self._over = True
         if signal_group(self._pid, signal.SIGTERM):
             await self._gone_within(TERM_GRACE_S)
-        await asyncio.to_thread(kill_all, self._pid, self._mark, self._since)
-        await self._gone_within(_POLL_S)
+            signal_group(self._pid, signal.SIGKILL)
+        await asyncio.to_thread(kill_all, self._pid, self._mark, self._start_time)
+        await self._reaped_within(_REAP_S)
 
     async def _gone_within(self, seconds: float) -> None:
+        """Return as soon as the group is gone. It also counts dead members nobody has reaped yet: look closer, rarely."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
+        deadline, pause = loop.time() + seconds, _POLL_S
         while loop.time() < deadline:
-            # The group also counts dead members that nobody has reaped yet, hence the second look.
-            if self._process.poll() is not None and (
-                not signal_group(self._pid, 0) or not await asyncio.to_thread(members, self._pid, since=self._since)
-            ):
+            await asyncio.sleep(pause)
+            pause *= 2
+            if self._process.poll() is None:
+                continue
+            if not signal_group(self._pid, 0):
                 return
+            if not await asyncio.to_thread(members, self._pid, start_time=self._start_time):
+                return
+
+    async def _reaped_within(self, seconds: float) -> None:
+        deadline = asyncio.get_running_loop().time() + seconds
+        while self._process.poll() is None and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(_POLL_S)
 
 

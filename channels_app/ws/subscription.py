@@ -6,40 +6,35 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
+from channels_app.ws.snapshots import bounded, empty_snapshot
 from halo_project.errors import HaloError, NotFound
-from sessions_app.bus import START, Bus, BusError, Entry, Mark, Trimmed
+from sessions_app.bus import Bus, BusError, Entry, Mark, Trimmed, parse_id
 from sessions_app.identifiers import SessionKey
 
 logger = logging.getLogger(__name__)
 
-RETRY_S = 1.0  # after a bus that does not answer, or a stream that was trimmed at once again
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 3.0
+# One frame at most: a message of a million characters fits. daphne's own limit lies above it, and cuts the line silently.
+MAX_FRAME_BYTES = 14 * 1024 * 1024
+SAVED_WITHIN_S = 5.0
 
 Snapshot = Callable[[Mark | None], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any] | Entry], Awaitable[None]]
 
 
-def empty_snapshot(session_id: str) -> dict[str, Any]:
-    """What a session looks like that nobody has spoken to yet."""
-    return {
-        "sessionId": session_id,
-        "agents": [],
-        "activePlan": None,
-        "recentMessages": [],
-        "maxContextTokens": 200_000,
-        "archiveCount": 0,
-        "cursor": START,
-        "seq": 0,
-        "pending": [],
-        "hasOlder": False,
-        "running": False,
-        "inflight": None,
-        "contextTokens": 0,
-        "outputTokens": 0,
-    }
+class _TooBig(Exception):
+    """An entry that cannot be sent; its content comes with the snapshot after it was saved."""
+
+    def __init__(self, entry: Entry):
+        self.entry = entry
 
 
 class Subscription:
-    """Runs until it is closed. `send` may wait: a slow socket slows its own subscription only."""
+    """Runs until it is closed. `send` may wait: a slow socket slows its own subscription only.
+
+    `snapshot` gets the mark that was read before it, and raises NotFound (session_missing) for a session to come.
+    """
 
     def __init__(self, key: SessionKey, bus: Bus, snapshot: Snapshot, send: Send):
         self.key = key
@@ -47,11 +42,21 @@ class Subscription:
         self._snapshot = snapshot
         self._send = send
         self._task: asyncio.Task | None = None
+        self._preparing = False
+        self._unsendable: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """False before the start, and after an error that the client was told."""
+        return self._task is not None and not self._task.done()
 
     def start(self) -> None:
-        """Begin, or begin again with a fresh snapshot."""
+        """Begin, or begin again with a fresh snapshot. One that is being prepared is fresh enough."""
+        if self.alive and self._preparing:
+            return
         if self._task is not None:
             self._task.cancel()
+        self._preparing = True
         self._task = asyncio.get_running_loop().create_task(self._run(self._task))
 
     async def close(self) -> None:
@@ -62,38 +67,82 @@ class Subscription:
     async def _run(self, previous: asyncio.Task | None) -> None:
         if previous is not None:
             await asyncio.gather(previous, return_exceptions=True)
+        pause = 0.0
         while True:
             try:
-                await self._follow_once()
-            except (Trimmed, BusError) as error:
-                logger.info("session %s: viewers start again: %s", self.key.session_id, error)
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(pause)
+                pause = min(max(pause * 2, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+                async for _ in self._watch():
+                    pause = 0.0
+            except Trimmed as error:
+                logger.info("session %s: a viewer starts again: %s", self.key.session_id, error)
+            except _TooBig as problem:
+                await self._wait_until_saved(problem.entry)
+            except BusError as error:
+                logger.warning("session %s: a viewer sees nothing new for now: %s", self.key.session_id, error)
+                await self._wait_for_bus()
             except HaloError as error:
                 await self._send({"type": "error", "error": error.message, "code": error.code, **self._name()})
                 return
             except Exception:
                 logger.exception("session %s: a subscription failed; it starts again", self.key.session_id)
-                await asyncio.sleep(RETRY_S)
+            self._preparing = True
 
-    async def _follow_once(self) -> None:
-        mark = await self._mark()
+    async def _watch(self):
+        """Send a snapshot and what follows it, yielding after each frame. Ends by an error only."""
+        mark, away = None, None
         try:
-            snapshot = await self._snapshot(mark)
+            mark = await self._bus.mark(self.key)
+        except BusError as error:  # the words in the files are shown also while the bus is away
+            away = error
+        snapshot = await self._take_snapshot(mark)
+        self._preparing = False
+        await self._send({"type": "state:snapshot", "snapshot": snapshot})
+        if away is not None:
+            raise away
+        async with aclosing(self._bus.entries(self.key, snapshot["cursor"])) as entries:
+            async for entry in entries:
+                if entry.id == self._unsendable:
+                    continue
+                if len(entry.raw) > MAX_FRAME_BYTES:
+                    raise _TooBig(entry)
+                await self._send(entry)
+                yield
+
+    async def _take_snapshot(self, mark: Mark | None) -> dict[str, Any]:
+        try:
+            return bounded(await self._snapshot(mark))
         except NotFound as error:
             if error.code != "session_missing":
                 raise
-            snapshot = empty_snapshot(self.key.session_id)
-        await self._send({"type": "state:snapshot", "snapshot": snapshot})
-        async with aclosing(self._bus.entries(self.key, snapshot["cursor"])) as entries:
-            async for entry in entries:
-                await self._send(entry)
+            return empty_snapshot(self.key.session_id, mark)
 
-    async def _mark(self) -> Mark | None:
-        """The words in the files are shown also while the bus is away; what happens meanwhile follows later."""
+    async def _wait_for_bus(self) -> None:
+        """Until then a snapshot would only repeat the last one."""
+        pause = FIRST_PAUSE_S
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_S)
+            try:
+                await self._bus.mark(self.key)
+                return
+            except BusError:
+                continue
+
+    async def _wait_until_saved(self, entry: Entry) -> None:
+        """Until the mark lies behind the entry, or it is certain that it will not for long: then it is left out."""
+        logger.warning("session %s: a frame of %d bytes is not sent", self.key.session_id, len(entry.raw))
+        self._unsendable = entry.id
         try:
-            return await self._bus.mark(self.key)
-        except BusError:
-            return None
+            async with asyncio.timeout(SAVED_WITHIN_S):
+                while not await self._saved(entry):
+                    await asyncio.sleep(FIRST_PAUSE_S)
+        except (TimeoutError, BusError):
+            return
+
+    async def _saved(self, entry: Entry) -> bool:
+        mark = await self._bus.mark(self.key)
+        return mark is not None and parse_id(mark.stream_id) >= entry.order
 
     def _name(self) -> dict[str, str]:
         return {"sessionId": self.key.session_id}

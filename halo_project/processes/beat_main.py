@@ -1,25 +1,27 @@
 """The clock process: Celery beat with the schedule in the database. One per installation (the supervisor sees to it)."""
 
-import os
-
 from halo_project.processes.arguments import process_arguments
 from halo_project.processes.link import Link
+from halo_project.processes.web_server import setup_django
 
 
 def main() -> None:
     arguments = process_arguments("Halo's clock")
     link = Link(arguments.link)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")
-    import django
-
-    django.setup()
+    load()
     from django.conf import settings
 
     from halo_project.celery import app
 
     link.wait_for_go()
     # A short interval, so that a one-off is noted as sent before beat can die (see docs/architecture.md, "Cron").
-    app.Beat(max_interval=1, loglevel=settings.HALO.log_level, pidfile=None, quiet=True).run()
+    app.Beat(max_interval=1, loglevel=settings.HALO.log_level, quiet=True).run()
+
+
+def load() -> None:
+    setup_django()
+    import celery.apps.beat
+    import django_celery_beat.schedulers  # noqa: F401
 
 
 if __name__ == "__main__":

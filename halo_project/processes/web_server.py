@@ -16,26 +16,40 @@ MAX_WEBSOCKET_BYTES = 32 * 1024 * 1024
 def main() -> None:
     arguments = process_arguments("Halo's web server")
     link = Link(arguments.link)
+    setup_django()
+    from halo_project.processes.first_steps import check_redis, report_password, report_providers, update_schema
+
+    update_schema(link)
+    threading.Thread(target=report_password, args=(link,), name="report-password", daemon=True).start()
+    check_redis(link)
+    load()
+
+    def listening() -> None:
+        link.say("listening")
+        threading.Thread(target=report_providers, args=(link,), name="report-providers", daemon=True).start()
+
+    serve(arguments.listen, listening)
+
+
+def setup_django() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")
     import django
 
     django.setup()
-    from halo_project.processes.first_steps import check_redis, report_password, report_providers, update_schema
-
-    update_schema(link)
-    check_redis(link)
-    threading.Thread(target=report_password, args=(link,), daemon=True).start()
-    serve(arguments.listen, lambda: _listening(link, report_providers))
 
 
-def _listening(link: Link, report_providers: Callable[[Link], None]) -> None:
-    link.say("listening")
-    threading.Thread(target=report_providers, args=(link,), daemon=True).start()
+def load() -> None:
+    """Import all that the first request would otherwise wait for."""
+    setup_django()
+    import daphne.server  # noqa: F401  before anything that could install another Twisted reactor
+
+    import halo_project.asgi
+    import halo_project.urls  # noqa: F401
 
 
 def serve(listening: int | None, ready: Callable[[], None]) -> None:
-    """Runs until SIGTERM. `ready` is called when connections will be answered."""
-    from daphne.server import Server  # before anything that could install another Twisted reactor
+    """Runs until SIGTERM. `ready` is called when connections are about to be answered."""
+    from daphne.server import Server
     from django.conf import settings
 
     from halo_project.asgi import application

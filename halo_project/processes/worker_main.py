@@ -3,12 +3,12 @@
 The turns themselves start and stop with Celery's own signals (`halo_project.celery`).
 """
 
-import os
 import socket
 import sys
 
 from halo_project.processes.arguments import process_arguments
 from halo_project.processes.link import Link
+from halo_project.processes.web_server import setup_django
 
 TASK_THREADS = 4  # a task hands a coroutine to the loop and returns
 
@@ -16,18 +16,11 @@ TASK_THREADS = 4  # a task hands a coroutine to the loop and returns
 def main() -> None:
     arguments = process_arguments("A Halo worker")
     link = Link(arguments.link)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")
-    import django
-
-    django.setup()
-    import celery.concurrency.thread
-    import celery.worker.consumer
-    import kombu.transport.redis  # noqa: F401  all that Celery loads late: before the go, not after it
+    load()
     from django.conf import settings
 
     from halo_project.celery import QUEUES, app
 
-    app.loader.import_default_modules()
     link.wait_for_go()
     worker = app.Worker(
         hostname=f"{arguments.name}@{socket.gethostname()}",
@@ -42,6 +35,19 @@ def main() -> None:
     )
     worker.start()
     sys.exit(worker.exitcode)
+
+
+def load() -> None:
+    """Import all that Celery and we would otherwise load late: while others load too, and not after the go."""
+    setup_django()
+    import celery.concurrency.thread
+    import celery.worker.consumer
+    import kombu.transport.redis  # noqa: F401
+
+    import agents_app.worker  # noqa: F401
+    from halo_project.celery import app
+
+    app.loader.import_default_modules()
 
 
 if __name__ == "__main__":

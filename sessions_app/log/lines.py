@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from sessions_app.log.encode import BadLine
 
 _CHUNK_BYTES = 1 << 16
+_SEARCH_BYTES = 1 << 20
 T = TypeVar("T")
 
 
@@ -79,3 +80,27 @@ def lines_backward(descriptor: int, end: int) -> Iterator[tuple[int, bytes]]:
             stop -= 1
         pieces.append(head)
     yield 0, b"".join(reversed(pieces))
+
+
+def last_line_with(descriptor: int, text: bytes, end: int) -> int:
+    """The offset behind the last line before `end` that holds `text`, 0 when none does: faster than line by line."""
+    position = end
+    while position > 0:
+        start = max(0, position - _SEARCH_BYTES)
+        # A little of what was searched before, for a text that lies across the border.
+        block = os.pread(descriptor, min(position + len(text) - 1, end) - start, start)
+        found = block.rfind(text)
+        if found >= 0:
+            return _behind_line(descriptor, start + found, end)
+        position = start
+    return 0
+
+
+def _behind_line(descriptor: int, position: int, end: int) -> int:
+    while position < end:
+        block = os.pread(descriptor, min(_CHUNK_BYTES, end - position), position)
+        found = block.find(b"\n")
+        if found >= 0 or not block:
+            return position + found + 1
+        position += len(block)
+    return end

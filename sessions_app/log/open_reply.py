@@ -7,7 +7,7 @@ read, or all stand before it.
 from collections.abc import Iterable, Iterator, Sequence
 
 from sessions_app.log.encode import BadLine, encode_line
-from sessions_app.log.lines import lines_backward
+from sessions_app.log.lines import last_line_with, lines_backward
 from sessions_app.log.records import Record, decode_record
 
 _MARK = b'"inflight"'
@@ -62,6 +62,8 @@ class _Series:
 
 def _candidates(descriptor: int, end: int, series: _Series) -> Iterator[tuple[int, Record]]:
     """In-flight records before `end` and, once the reply is known, rows under its id: newest first, with offsets."""
+    if series.id is None:
+        end = last_line_with(descriptor, _MARK, end)
     for offset, line in lines_backward(descriptor, end):
         if _MARK in line or (series.id is not None and _quoted(series.id) in line):
             for record in _decoded(line):

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from sessions_app.log import lines as lines_module
-from sessions_app.log.lines import lines_backward, whole_lines_end
+from sessions_app.log.lines import last_line_with, lines_backward, whole_lines_end
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
@@ -24,3 +24,20 @@ def test_S4_lines_from_the_end_are_the_lines_from_the_front(tmp_path: Path, monk
     assert end == data.rfind(b"\n") + 1
     assert [line for _, line in found] == data[:end].split(b"\n")[:-1]
     assert all(data[offset : offset + len(line) + 1] == line + b"\n" for offset, line in found)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5, 64])
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"ab\n", b"x\nab\ny\n", b"ab\nxaby\n\nzzzz\n", b"a\nb\n", b"yyyyyyyyab\n"]
+)
+def test_the_last_line_with_a_text_is_found_at_any_border(tmp_path: Path, monkeypatch, data, chunk):
+    monkeypatch.setattr(lines_module, "_CHUNK_BYTES", chunk)
+    monkeypatch.setattr(lines_module, "_SEARCH_BYTES", chunk)
+    path = tmp_path / "f"
+    path.write_bytes(data)
+    found = data.rfind(b"ab")
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        assert last_line_with(descriptor, b"ab", len(data)) == (data.index(b"\n", found) + 1 if found >= 0 else 0)
+    finally:
+        os.close(descriptor)

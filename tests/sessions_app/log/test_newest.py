@@ -31,6 +31,7 @@ def test_S8_the_newest_rows_are_the_tail_of_a_full_read(file, max_bytes, chunk):
     data, good = file
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines_module, "_CHUNK_BYTES", chunk)
+        patch.setattr(lines_module, "_SEARCH_BYTES", chunk)
         path = Path(folder) / "s.ui.jsonl"
         path.write_bytes(data)
         full = UILog(path).load()
@@ -51,6 +52,7 @@ def test_S4_paging_back_gives_every_row_once(file, limit, max_bytes, chunk):
     data, _ = file
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines_module, "_CHUNK_BYTES", chunk)
+        patch.setattr(lines_module, "_SEARCH_BYTES", chunk)
         path = Path(folder) / "s.ui.jsonl"
         path.write_bytes(data)
         full = UILog(path).load().all_rows
