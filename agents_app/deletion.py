@@ -50,11 +50,14 @@ def _tombstone(workspace: str, session_id: str) -> list[AgentSession]:
     if found is None:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     with transaction.atomic():
-        subtree = list(
+        candidates = (
             AgentSession.objects.select_for_update()
             .filter(Q(pk=found.pk) | Q(workspace=found.workspace, session_id__startswith=f"{session_id}>"))
             .order_by("pk")
         )
+        # SQLite's LIKE does not tell a from A; the ids of other trees that differ only so must not fall with this one.
+        below = f"{session_id}>"
+        subtree = [each for each in candidates if each.pk == found.pk or each.session_id.startswith(below)]
         AgentSession.objects.filter(pk__in=[session.pk for session in subtree]).update(deleting=True)
         QueuedMessage.objects.filter(session__in=subtree, state=queue.State.QUEUED).update(
             state=queue.State.DROPPED, text="", images=[]

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from halo_project import VERSION
-from halo_project.errors import HaloError
+from halo_project.errors import ConfigurationError, HaloError
 
 _ROOT = Path(__file__).resolve().parent.parent
 _APPS = ("halo_project", "sessions_app", "agents_app", "channels_app", "cron_app", "admin_ui")
@@ -59,12 +59,14 @@ def _run(arguments: list[str]) -> None:
         from django.core.management import execute_from_command_line
 
         execute_from_command_line([Path(sys.argv[0]).name, *arguments])
-    except HaloError as error:
+    except ConfigurationError as error:
         _fail(error.message)
+    except HaloError as error:
+        _fail(error.message, code=1)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, *, code: int = 2) -> None:
     print(f"halo: {message}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)

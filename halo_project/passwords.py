@@ -25,6 +25,12 @@ _hashing = threading.BoundedSemaphore(2)
 _HASHING_WAIT_S = 5.0
 
 
+class PasswordHasher(hashers.PBKDF2PasswordHasher):
+    """OWASP's count for PBKDF2-SHA256: a good part of a second, which one person signing in bears."""
+
+    iterations = 600_000
+
+
 def check_password(candidate: str) -> bool:
     """Whether this is the password. Takes time on purpose: call it from a thread. Raises Unavailable when swamped."""
     if not isinstance(candidate, str) or not candidate or len(candidate) > MAX_PASSWORD_CHARS:
@@ -64,14 +70,19 @@ def ensure_password() -> str | None:
 
 def set_password(password: str) -> None:
     """Replace the password. Raises Conflict when HALO_PASSWORD rules, BadRequest when the new one will not do."""
-    if settings.HALO.password is not None:
-        raise Conflict("The password is set by HALO_PASSWORD and cannot be changed here.", code="password_from_env")
+    refuse_if_from_env()
     if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
         raise BadRequest(
             f"A password has at least {MIN_PASSWORD_CHARS} and at most {MAX_PASSWORD_CHARS} characters.",
             code="bad_password",
         )
     write_private(settings.HALO_HOME.password_file, hashers.make_password(password))
+
+
+def refuse_if_from_env() -> None:
+    """Raises Conflict when HALO_PASSWORD rules."""
+    if settings.HALO.password is not None:
+        raise Conflict("The password is set by HALO_PASSWORD and cannot be changed here.", code="password_from_env")
 
 
 def _stored() -> str | None:

@@ -105,7 +105,7 @@ CSRF_COOKIE_SAMESITE = "Lax"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 32 * 1024 * 1024
 APPEND_SLASH = False
 
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+PASSWORD_HASHERS = ["halo_project.passwords.PasswordHasher"]
 
 STATICFILES_DIRS = [BASE_DIR / "admin_ui" / "static"]
 STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]

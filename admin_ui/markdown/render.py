@@ -1,4 +1,5 @@
-"""Markdown to safe HTML: CommonMark with tables and strikethrough, code coloured by class names.
+"""Markdown to safe HTML: CommonMark with tables and strikethrough, code coloured by class names. A line
+break stays one, as in the plain text that was shown while the answer streamed.
 
 Two locks, because the text comes from a model: the parser turns raw HTML into text, and the result is cleaned against a
 short list of tags. Fetching images is left out on purpose: a picture's address in an answer would tell a stranger's
@@ -68,7 +69,7 @@ class _Renderer(RendererHTML):
 
 
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "linkify": False}, renderer_cls=_Renderer).enable(
+    return MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": True}, renderer_cls=_Renderer).enable(
         ["table", "strikethrough"]
     )
 

@@ -7,12 +7,10 @@ else; images cannot be in a tool message, so they follow in a user message.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from agents_app.runtimes.anthropic_request import NO_IMAGE
 from agents_app.runtimes.base import ModelRequest, Thinking
 from agents_app.runtimes.chat_profiles import ChatProfile
-from agents_app.runtimes.wire import clean
+from agents_app.runtimes.wire import encode_body
 from sessions_app.messages import Block, RawMessage
 
 ChatMessage = dict[str, Any]
@@ -74,10 +72,7 @@ def _assistant(blocks: list[Block], replay_reasoning: bool) -> Iterator[ChatMess
 
 
 def _call(block: Block) -> dict[str, Any]:
-    try:
-        arguments = msgspec.json.encode(block["input"]).decode()
-    except UnicodeEncodeError:
-        arguments = msgspec.json.encode(clean(block["input"])).decode()
+    arguments = encode_body(block["input"], f"the input of the {block['name']} call {block['id']}").decode()
     return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
 
 

@@ -19,14 +19,14 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def encode_body(body: dict[str, Any]) -> bytes:
+def encode_body(body: dict[str, Any], name: str = "request") -> bytes:
     """Compact UTF-8 JSON. Raises ModelError (fatal) naming the part that no JSON can hold."""
     try:
         return _encode(body)
     except UnicodeEncodeError:
         return _encode(clean(body))
     except (TypeError, ValueError, RecursionError) as error:
-        raise unreadable_request(_bad_path(body), error) from None
+        raise unreadable_request(_bad_path(body, name), error) from None
 
 
 def decode_json(text: str) -> Any:
@@ -72,7 +72,7 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _bad_path(value: Any, path: str = "request") -> str:
+def _bad_path(value: Any, path: str) -> str:
     """Where the first part is that cannot be encoded; walks down only along what fails."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:

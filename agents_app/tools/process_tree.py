@@ -52,10 +52,10 @@ def kill_all(pgid: int, mark: str = "", start_time: str = "") -> bool:
         left = members(pgid, mark, start_time)
         if not left:
             return True
-        for row in left:
-            if row_of(row.pid) == row:  # its number has not passed to another process meanwhile
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(row.pid, signal.SIGKILL)
+        # Stopped first, so that no shell sees its child die and goes on with its next command.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for row in left:
+                _signal(row, number)
         time.sleep(_ROUND_S)
     return False
 
@@ -70,6 +70,7 @@ def kill_left_behind(pgid: int, start_time: str) -> bool:
         return True
     signal_group(pgid, signal.SIGTERM)
     time.sleep(_ROUND_S)
+    signal_group(pgid, signal.SIGKILL)
     return kill_all(pgid, start_time=start_time)
 
 
@@ -77,6 +78,13 @@ def describe(row: Row, most: int = 80) -> str:
     """`4242 sleep 600`; empty when it has just ended."""
     words = words_of(row.pid)
     return f"{row.pid} {words[:most]}" if words else ""
+
+
+def _signal(row: Row, number: int) -> None:
+    now = row_of(row.pid)
+    if now and now.started == row.started:  # its number has not passed to another process meanwhile
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(row.pid, number)
 
 
 def _carries(pid: int, mark: str) -> bool:

@@ -159,14 +159,13 @@ class _Command:
     async def _kill(self) -> None:
         """TERM to the group, a moment to obey, KILL to whatever of the tree is left."""
         self._over = True
-        if signal_group(self._pid, signal.SIGTERM):
-            await self._gone_within(TERM_GRACE_S)
+        if signal_group(self._pid, signal.SIGTERM) and not await self._gone_within(TERM_GRACE_S):
             signal_group(self._pid, signal.SIGKILL)
         await asyncio.to_thread(kill_all, self._pid, self._mark, self._start_time)
         await self._reaped_within(_REAP_S)
 
-    async def _gone_within(self, seconds: float) -> None:
-        """Return as soon as the group is gone. It also counts dead members nobody has reaped yet: look closer, rarely."""
+    async def _gone_within(self, seconds: float) -> bool:
+        """True as soon as the group is gone. It also counts dead members nobody has reaped: look closer, but rarely."""
         loop = asyncio.get_running_loop()
         deadline, pause = loop.time() + seconds, _POLL_S
         while loop.time() < deadline:
@@ -175,13 +174,17 @@ class _Command:
             if self._process.poll() is None:
                 continue
             if not signal_group(self._pid, 0):
-                return
+                return True
             if not await asyncio.to_thread(members, self._pid, start_time=self._start_time):
-                return
+                return True
+        return False
 
     async def _reaped_within(self, seconds: float) -> None:
-        deadline = asyncio.get_running_loop().time() + seconds
-        while self._process.poll() is None and asyncio.get_running_loop().time() < deadline:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self._process.poll() is None:
+            if loop.time() >= deadline:
+                return
             await asyncio.sleep(_POLL_S)
 
 

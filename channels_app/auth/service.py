@@ -6,7 +6,6 @@ older logins. Counting failures is `lockout.py`'s business, how a password is ke
 
 from datetime import datetime
 
-from django.conf import settings
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
@@ -14,7 +13,7 @@ from django.utils.crypto import constant_time_compare
 from channels_app.auth.client_address import client_address
 from channels_app.auth.lockout import check_secret
 from halo_project import passwords
-from halo_project.errors import BadRequest, Conflict, NotAuthenticated
+from halo_project.errors import BadRequest, NotAuthenticated
 
 LOGIN_DOOR = "login"
 CHANGE_DOOR = "change-password"
@@ -60,8 +59,7 @@ def change_password(request: HttpRequest, current: str, new: str, now: datetime)
 
     Raises Conflict when HALO_PASSWORD rules, WrongPassword or LockedOut for `current`, BadRequest for a weak `new`.
     """
-    if settings.HALO.password is not None:
-        raise Conflict("The password is set by HALO_PASSWORD and cannot be changed here.", code="password_from_env")
+    passwords.refuse_if_from_env()
     if not check_secret(CHANGE_DOOR, client_address(request.META), now, lambda: passwords.check_password(current)):
         raise WrongPassword("The current password is wrong.")
     if new == current:

@@ -58,27 +58,26 @@ class Outgoing:
 
     async def answer(self, frame: Frame) -> None:
         """Send at once."""
-        await self._put(encode_frame(frame).decode())
+        raw = encode_frame(frame)
+        await self._put(raw.decode(), len(raw))
 
     async def feed(self, item: Frame | Entry) -> None:
         """Send when the window has room."""
         while self._windowed and (len(self._unread) >= WINDOW_FRAMES or self._unread_bytes >= WINDOW_BYTES):
             self._progress.clear()
             await self._progress.wait()
-        await self._put(item.text if isinstance(item, Entry) else encode_frame(item).decode())
+        if isinstance(item, Entry):
+            await self._put(item.text, len(item.raw))
+        else:
+            await self.answer(item)
 
-    async def _put(self, text: str) -> None:
+    async def _put(self, text: str, size: int) -> None:
         self._sent += 1
-        self._unread.append(len(text))
-        self._unread_bytes += len(text)
-        if not self._windowed:
-            self._forget_unread()
+        if self._windowed:
+            self._unread.append(size)
+            self._unread_bytes += size
         await self._send_text(text)
-        self._since_heard += len(text)
+        self._since_heard += size
         if not self._windowed and self._since_heard > UNREAD_BYTES:
             self._since_heard = 0
             self._asleep()
-
-    def _forget_unread(self) -> None:
-        self._unread.clear()
-        self._unread_bytes = 0

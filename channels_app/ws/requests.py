@@ -9,11 +9,14 @@ from typing import Any
 from agents_app.inbound_images import InboundImage
 from halo_project.errors import BadRequest
 from sessions_app.identifiers import check_agent_id, check_session_id
+from sessions_app.log.encode import clean_text
 
 MAX_TEXT_CHARS = 1_000_000
 MAX_IMAGES = 20
 MAX_IMAGE_BYTES = 5 * 1024 * 1024
 MAX_CLIENT_ID_CHARS = 200
+URGENT_CHARS = 256
+URGENT_TYPES = ("__ping__", "flow")
 _SHOWN = 40
 
 _MAGIC = (
@@ -26,10 +29,11 @@ _MAGIC = (
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """A frame that names a session of a workspace: subscribe, unsubscribe, stop, interrupt."""
+    """A frame that names a session of a workspace: subscribe, stop, interrupt. `flow`: see outgoing.py."""
 
     workspace: str
     session_id: str
+    flow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,39 @@ def parse_frame(text: str | None, data: bytes | None) -> dict[str, Any]:
     return frame
 
 
+def is_urgent(text: str) -> bool:
+    """True for a ping or an acknowledgement, which do not wait behind other requests."""
+    return len(text) <= URGENT_CHARS and names_in(text).get("type") in URGENT_TYPES
+
+
+def names_in(text: str | None) -> dict[str, Any]:
+    """The frame for the sake of its ids, when that is all that is wanted; {} when it is no frame."""
+    try:
+        return parse_frame(text, None)
+    except BadRequest:
+        return {}
+
+
 def session_request(frame: dict[str, Any]) -> SessionRequest:
     """Raises BadRequest when `projectId` or `sessionId` is missing or wrong."""
-    return SessionRequest(_workspace(frame), check_session_id(frame.get("sessionId")))
+    flow = frame.get("flow", False)
+    if not isinstance(flow, bool):
+        raise _wrong("flow", "true or false")
+    return SessionRequest(_workspace(frame), check_session_id(frame.get("sessionId")), flow)
+
+
+def unsubscribed_session(frame: dict[str, Any]) -> str | None:
+    """The session of an `unsubscribe` frame; None means all. Raises BadRequest."""
+    session_id = frame.get("sessionId")
+    return None if session_id is None else check_session_id(session_id)
+
+
+def frames_read(frame: dict[str, Any]) -> int:
+    """The number in a `flow` frame. Raises BadRequest."""
+    count = frame.get("n")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise _wrong("n", "the number of frames you have received on this connection")
+    return count
 
 
 def chat_request(frame: dict[str, Any]) -> ChatRequest:
@@ -89,7 +123,7 @@ def client_id(frame: dict[str, Any]) -> str | None:
     value = frame.get("clientMsgId")
     if value is None:
         return None
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_CLIENT_ID_CHARS:
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_CLIENT_ID_CHARS or not _is_plain(value):
         raise _wrong("clientMsgId", f"a string of at most {MAX_CLIENT_ID_CHARS} characters")
     return value
 
@@ -98,7 +132,7 @@ def _workspace(frame: dict[str, Any]) -> str:
     value = frame.get("projectId")
     if not isinstance(value, str) or not value:
         raise _wrong("projectId", "the absolute path of the workspace")
-    if not value.startswith("/") or "\0" in value:
+    if not value.startswith("/") or not _is_plain(value):
         raise BadRequest("projectId must be the absolute path of the workspace.", code="workspace_not_absolute")
     return value
 
@@ -135,6 +169,11 @@ def image_type(data: bytes) -> str | None:
         if data.startswith(magic):
             return kind
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def _is_plain(text: str) -> bool:
+    """Neither a NUL nor half a character: no path and no database takes those."""
+    return "\0" not in text and clean_text(text) == text
 
 
 def _wrong(field: str, expected: str) -> BadRequest:

@@ -1,4 +1,4 @@
-"""Snapshots as they go over the wire: an empty one for a session nobody has spoken to, and none that is too big. Pure."""
+"""Snapshots for the wire: an empty one for a session nobody has spoken to, and none that is too big. Pure."""
 
 from typing import Any
 

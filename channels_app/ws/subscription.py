@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 3.0
-# One frame at most: a message of a million characters fits. daphne's own limit lies above it, and cuts the line silently.
+# Enough for a message of a million characters. daphne's own limit lies above it, and cuts the line silently.
 MAX_FRAME_BYTES = 14 * 1024 * 1024
 SAVED_WITHIN_S = 5.0
 
@@ -134,15 +134,13 @@ class Subscription:
         logger.warning("session %s: a frame of %d bytes is not sent", self.key.session_id, len(entry.raw))
         self._unsendable = entry.id
         try:
-            async with asyncio.timeout(SAVED_WITHIN_S):
-                while not await self._saved(entry):
-                    await asyncio.sleep(FIRST_PAUSE_S)
-        except (TimeoutError, BusError):
+            for _ in range(int(SAVED_WITHIN_S / FIRST_PAUSE_S)):
+                mark = await self._bus.mark(self.key)
+                if mark is not None and parse_id(mark.stream_id) >= entry.order:
+                    return
+                await asyncio.sleep(FIRST_PAUSE_S)
+        except BusError:
             return
-
-    async def _saved(self, entry: Entry) -> bool:
-        mark = await self._bus.mark(self.key)
-        return mark is not None and parse_id(mark.stream_id) >= entry.order
 
     def _name(self) -> dict[str, str]:
         return {"sessionId": self.key.session_id}

@@ -1,8 +1,8 @@
 """The clock process: Celery beat with the schedule in the database. One per installation (the supervisor sees to it)."""
 
 from halo_project.processes.arguments import process_arguments
+from halo_project.processes.django_setup import setup_django
 from halo_project.processes.link import Link
-from halo_project.processes.web_server import setup_django
 
 
 def main() -> None:

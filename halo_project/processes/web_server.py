@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from halo_project.processes.arguments import process_arguments
+from halo_project.processes.django_setup import setup_django
 from halo_project.processes.link import Link
 
 # A message with several images in it; what we send is kept far smaller (sessions_app.store bounds the snapshot).
@@ -29,13 +30,6 @@ def main() -> None:
         threading.Thread(target=report_providers, args=(link,), name="report-providers", daemon=True).start()
 
     serve(arguments.listen, listening)
-
-
-def setup_django() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "halo_project.settings")
-    import django
-
-    django.setup()
 
 
 def load() -> None:

@@ -7,8 +7,8 @@ import socket
 import sys
 
 from halo_project.processes.arguments import process_arguments
+from halo_project.processes.django_setup import setup_django
 from halo_project.processes.link import Link
-from halo_project.processes.web_server import setup_django
 
 TASK_THREADS = 4  # a task hands a coroutine to the loop and returns
 

@@ -21,6 +21,7 @@ class ClientState:
         self.running = False
         self.seq: int | None = None
         self.needs_snapshot = True
+        self.deleted = False
         self.errors: list[str] = []
 
     def apply(self, frame: Frame) -> None:
@@ -28,6 +29,9 @@ class ClientState:
         if kind == "state:snapshot":
             if frame["snapshot"].get("sessionId") == self.session_id:
                 self._snapshot(frame["snapshot"])
+            return
+        if kind == "listener:released" and frame["sessionId"] == self.session_id:
+            self.needs_snapshot = True
             return
         if frame.get("sessionId") != self.session_id or self.needs_snapshot or not self._in_order(frame):
             return
@@ -122,8 +126,8 @@ class ClientState:
         if offset > length:
             self.needs_snapshot = True
         elif offset + utf16_length(text) > length:
-            units = text.encode("utf-16-le")[(length - offset) * 2 :]
-            blocks[index] = {**blocks[index], "text": held + units.decode("utf-16-le")}
+            units = text.encode("utf-16-le", "surrogatepass")[(length - offset) * 2 :]
+            blocks[index] = {**blocks[index], "text": held + units.decode("utf-16-le", "surrogatepass")}
 
     def _on_agent_tool_call(self, frame: Frame) -> None:
         row = {**frame["row"], "toolInput": frame["input"]}
@@ -141,6 +145,9 @@ class ClientState:
         self._add({**frame["row"], "toolOutput": frame["result"]})
         place = frame["inflight"]
         if place is None or self.inflight is None or self.inflight["id"] != place["rowId"]:
+            return
+        if place["block"] >= len(self.inflight["contentBlocks"]):
+            self.needs_snapshot = True
             return
         block = self.inflight["contentBlocks"][place["block"]]
         call = {**block["toolCall"], "output": frame["result"]}
@@ -187,3 +194,9 @@ class ClientState:
 
     def _on_chat_complete(self, frame: Frame) -> None:
         self.running = False
+
+    def _on_session_deleted(self, frame: Frame) -> None:
+        """What comes after it under the same id is another session, which begins with a snapshot."""
+        self.rows, self.inflight, self.pending = [], None, {}
+        self.running = False
+        self.deleted = self.needs_snapshot = True

@@ -109,7 +109,7 @@ class ModelServer:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve())
-        except Exception as error:  # noqa: BLE001 told to the thread that waits in start()
+        except Exception as error:
             self._failure = error
             self._ready.set()
         finally:

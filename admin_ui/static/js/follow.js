@@ -13,6 +13,8 @@ export class Follow {
     this.lastTop = 0;
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
     pill.addEventListener("click", () => this.toEnd());
+    // Whoever opens something wants to read it: the growth it causes is not followed.
+    content.addEventListener("click", (event) => event.target.closest("summary, button") && (this.opening = true));
     const resized = new ResizeObserver(() => this.settle());
     resized.observe(content);
     resized.observe(scroller);
@@ -42,7 +44,10 @@ export class Follow {
   }
 
   settle() {
-    if (this.following) {
+    if (this.opening) {
+      this.opening = false;
+      this.following = this.distance < NEAR_PX;
+    } else if (this.following) {
       this.scroller.scrollTop = this.scroller.scrollHeight;
       this.lastTop = this.scroller.scrollTop;
     }

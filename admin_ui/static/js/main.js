@@ -23,6 +23,9 @@ import { chooseWorkspace, rememberWorkspace } from "./workspace.js";
 
 const SETTLE_MS = 700; // how long the first look at a session waits for its markdown
 
+// What changes the list of sessions: the server's hints, and what this page itself sees happen.
+const TOLD_BY = new Set(["session:changed", "session:deleted", "chat:ack", "chat:user", "chat:complete"]);
+
 const config = document.body.dataset;
 
 class ChatPage {
@@ -129,7 +132,7 @@ class ChatPage {
   }
 
   receive(frame) {
-    if (frame.type === "session:changed" || frame.type === "session:deleted") this.list.refreshSoon();
+    if (TOLD_BY.has(frame.type)) this.list.refreshSoon();
     this.session.receive(frame);
   }
 

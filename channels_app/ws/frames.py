@@ -1,0 +1,26 @@
+"""The frames that the door itself makes; all others come from the bus or are snapshots. Pure."""
+
+from typing import Any
+
+from halo_project.errors import HaloError
+
+Frame = dict[str, Any]
+
+PONG: Frame = {"type": "__pong__"}
+
+
+def error_frame(error: HaloError, request: Frame) -> Frame:
+    """The answer to a request that failed; it names the request by the ids that stood in it."""
+    named = {name: request[name] for name in ("clientMsgId", "sessionId") if isinstance(request.get(name), str)}
+    return {"type": "error", "error": error.message, "code": error.code, **named}
+
+
+def ack_frame(session_id: str, row_id: str, client_msg_id: str | None) -> Frame:
+    """The message is committed and will not be lost any more."""
+    frame = {"type": "chat:ack", "sessionId": session_id, "rowId": row_id}
+    return frame if client_msg_id is None else {**frame, "clientMsgId": client_msg_id}
+
+
+def released_frame(session_id: str) -> Frame:
+    """This socket is not told about the session any more; it may subscribe again."""
+    return {"type": "listener:released", "sessionId": session_id}

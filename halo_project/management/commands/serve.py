@@ -1,0 +1,15 @@
+"""`halo serve`, for the list of commands and its help; `halo_project.console` starts the supervisor without Django."""
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    help = "Run Halo on this machine: web server, workers, clock and, without HALO_REDIS_URL, a Redis server. Ctrl-C stops."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        from halo_project.supervisor.serve import serve
+
+        sys.exit(serve())

@@ -1,0 +1,125 @@
+"""Runtimes from choices, and the clients they share."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agents_app.runtimes.anthropic_messages import AnthropicMessages
+from agents_app.runtimes.clients import ClientKey, Limits, client_for, close_clients, is_loopback
+from agents_app.runtimes.openai_chat import OpenAIChat
+from agents_app.runtimes.registry import RuntimeUnknown, create_runtime
+from agents_app.runtimes.rehearsal import Rehearsal
+from tests.support.model_server import ModelServer
+from tests.support.runtime_calls import KEY, WIRES, Choice, ask, runtime_for
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("anthropic-messages", AnthropicMessages), ("anthropic", AnthropicMessages), ("openai-chat", OpenAIChat),
+     ("openai", OpenAIChat), ("rehearsal", Rehearsal)],
+)  # fmt: skip
+def test_each_runtime_name_has_its_class(name: str, kind: type) -> None:
+    assert type(create_runtime(Choice("p", name, "http://127.0.0.1:1"))) is kind
+
+
+def test_an_unknown_runtime_names_the_known_ones() -> None:
+    with pytest.raises(RuntimeUnknown) as failure:
+        create_runtime(Choice("p", "telepathy", ""))
+    assert "telepathy" in failure.value.message
+    assert "anthropic-messages" in failure.value.message
+
+
+def key(endpoint: str = "http://127.0.0.1:1", api_key: str = KEY, sdk: str = "anthropic") -> ClientKey:
+    return ClientKey(sdk, endpoint, api_key, Limits())
+
+
+async def test_clients_are_shared_by_endpoint_and_key_only() -> None:
+    same = await asyncio.gather(*(client_for(key()) for _ in range(5)))
+    assert len({id(client) for client in same}) == 1
+    others = [await client_for(key(endpoint="http://127.0.0.1:2")), await client_for(key(api_key="other"))]
+    assert len({id(client) for client in [same[0], *others]}) == 3
+    await close_clients()
+    assert same[0].is_closed()
+    assert await client_for(key()) is not same[0]
+    await close_clients()
+
+
+async def test_a_cancelled_waiter_does_not_take_the_client_away() -> None:
+    first = asyncio.create_task(client_for(key()))
+    second = asyncio.create_task(client_for(key()))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await second is await client_for(key())
+    await close_clients()
+
+
+def test_each_loop_has_its_own_clients() -> None:
+    async def client_and_close() -> int:
+        client = await client_for(key())
+        await close_clients()
+        return id(client), client
+
+    (_, one), (_, two) = asyncio.run(client_and_close()), asyncio.run(client_and_close())
+    assert one is not two
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "local"),
+    [("http://127.0.0.1:9600", True), ("http://localhost/v1", True), ("http://[::1]:1", True), ("https://127.9.9.9", True),
+     ("https://api.anthropic.com", False), ("http://10.0.0.1", False), ("http://127.0.0.1.example.com", False), ("", False)],
+)  # fmt: skip
+def test_loopback_is_recognised(endpoint: str, local: bool) -> None:
+    assert is_loopback(endpoint) is local
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_proxies_of_the_environment_do_not_touch_loopback(
+    server: ModelServer, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert (await ask(runtime_for(server, wire))).text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_only_the_given_key_is_sent(server: ModelServer, wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "from-the-environment")
+    await ask(runtime_for(server, wire))
+    assert "from-the-environment" not in str(server.requests[0].headers)
+    assert server.requests[0].had_key
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_endpoint_with_or_without_a_slash_or_version(server: ModelServer, wire: str) -> None:
+    base = server.url if wire == "anthropic" else server.chat_url
+    endpoints = [base, base + "/"] + ([base + "/v1"] if wire == "anthropic" else [])
+    for endpoint in endpoints:
+        await ask(create_runtime(Choice("p", wire, endpoint)))
+    assert {sent.path for sent in server.requests} == {
+        "/v1/messages" if wire == "anthropic" else "/v1/chat/completions"
+    }
+
+
+async def test_an_open_server_needs_no_key(server: ModelServer) -> None:
+    assert (await ask(create_runtime(Choice("ollama", "openai", server.chat_url, api_key=None)))).text
+
+
+def test_making_a_runtime_imports_no_sdk_and_no_django() -> None:
+    code = (
+        "import sys\n"
+        "from agents_app.runtimes.registry import create_runtime\n"
+        "from tests.support.runtime_calls import Choice\n"
+        "create_runtime(Choice('p', 'anthropic', 'http://127.0.0.1:1'))\n"
+        "print([name for name in ('anthropic', 'openai', 'httpx2', 'django') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=os.getcwd(), check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_secrets_are_in_no_representation() -> None:
+    runtime = create_runtime(Choice("p", "anthropic", "http://127.0.0.1:1"))
+    assert KEY not in repr(vars(runtime))
