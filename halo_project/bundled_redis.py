@@ -1,6 +1,6 @@
 """The Redis-compatible server that comes with the dependencies: which program, with which flags. Pure.
 
-Without HALO_REDIS_URL the supervisor runs it on a socket in HALO_HOME; `halo_project.guard` keeps it from being orphaned.
+Without HALO_REDIS_URL the supervisor runs it on a socket in HALO_HOME; `processes.guard` keeps it from being orphaned.
 """
 
 import shutil

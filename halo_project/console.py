@@ -1,4 +1,4 @@
-"""The `halo` command. `serve` starts without Django; every other subcommand is a management command of one of our apps."""
+"""The `halo` command. `serve` starts without Django; the other subcommands are management commands of our apps."""
 
 import os
 import sys
@@ -24,9 +24,9 @@ def main() -> None:
     """Entry of `halo`: only Halo's own commands."""
     arguments = sys.argv[1:]
     if arguments[:1] in (["--version"], ["version"]):
-        print(f"halo {VERSION}")
+        sys.stdout.write(f"halo {VERSION}\n")
     elif not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(USAGE.format(commands="\n".join(f"  {name}" for name in command_names())), end="")
+        sys.stdout.write(USAGE.format(commands="\n".join(f"  {name}" for name in command_names())))
     elif arguments[0] not in command_names():
         _fail(f"There is no command {arguments[0]!r}. `halo --help` lists them.")
     else:
@@ -68,5 +68,5 @@ def _run(arguments: list[str]) -> None:
 
 
 def _fail(message: str, *, code: int = 2) -> None:
-    print(f"halo: {message}", file=sys.stderr)
+    sys.stderr.write(f"halo: {message}\n")
     sys.exit(code)

@@ -1,7 +1,7 @@
 """The one door from a coroutine to the database: a whole transaction in one hop, on threads whose connections last.
 
-Django's own async calls know no transactions and take a thread, and so a connection, per caller. Here one small executor
-per process serves every coroutine: one thread on SQLite, which has one writer anyway, and eight on PostgreSQL.
+Django's own async calls know no transactions and take a thread, and so a connection, per caller. Here one small
+executor per process serves every coroutine: one thread on SQLite, which has one writer anyway, eight on PostgreSQL.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ _thread = threading.local()
 async def db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`fn(*args, **kwargs)` on a database thread; put a whole unit of work, not one query, into `fn`.
 
-    Writes open `immediate()` inside `fn`; pure reads open nothing, for a transaction takes SQLite's write lock. A caller
-    that is cancelled while `fn` runs does not stop it: the transaction ends by itself, committed or not.
+    Writes open `immediate()` inside `fn`; pure reads open nothing, for a transaction takes SQLite's write lock. A
+    caller that is cancelled while `fn` runs does not stop it: the transaction ends by itself, committed or not.
     """
     return await asyncio.get_running_loop().run_in_executor(_pool(), _run, fn, args, kwargs)
 

@@ -81,7 +81,7 @@ def _default_home(read: "_Reader") -> Path:
     try:
         return Path.home() / ".halo"
     except RuntimeError:
-        raise ConfigurationError("There is no home folder for this user: set HALO_HOME to a folder of Halo's own.") from None
+        raise ConfigurationError("This user has no home folder: set HALO_HOME to a folder of Halo's own.") from None
 
 
 class _Reader:
@@ -150,7 +150,8 @@ class _Reader:
         except ValueError:
             valid = False
         if not valid:
-            raise ConfigurationError(f"{name} must be a URL that begins with {' or '.join(f'{s}://' for s in schemes)}.")
+            beginnings = " or ".join(f"{scheme}://" for scheme in schemes)
+            raise ConfigurationError(f"{name} must be a URL that begins with {beginnings}.")
         return value.strip()
 
     def log_level(self, name: str, default: str) -> str:

@@ -214,6 +214,8 @@ def resolve_workspace(path: str) -> Path:
         real = Path(path).resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(f"There is no folder {path}.", code="workspace_missing") from None
+    except UnicodeEncodeError:
+        raise BadRequest("This path holds a character that no file name can have.", code="workspace_missing") from None
     except (OSError, RuntimeError):  # RuntimeError: a loop of symbolic links
         raise NotFound(f"The folder {path} cannot be reached.", code="workspace_missing") from None
     if not real.is_dir():

@@ -24,5 +24,5 @@ def logging_config(level: str) -> dict[str, Any]:
         "formatters": {"line": {"()": "halo_project.log_format.UtcFormatter"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
-        "loggers": {name: quiet for name in chatty} | {"django": {"level": level, "propagate": True}},
+        "loggers": dict.fromkeys(chatty, quiet) | {"django": {"level": level, "propagate": True}},
     }

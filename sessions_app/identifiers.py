@@ -16,7 +16,7 @@ _SESSION_ALPHABET = string.ascii_lowercase + string.digits
 # Letters, digits, `_ - . : >` and CJK, as in the original; one segment is what stands between two `>`.
 _SEGMENT = re.compile(r"^[A-Za-z0-9_\-.:\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+$")
 MAX_ID_CHARS = 512
-MAX_SEGMENT_CHARS = 180
+MAX_SEGMENT_BYTES = 190  # a file name holds 255, and ours go on after the segment
 
 
 def base36(number: int) -> str:
@@ -40,7 +40,7 @@ def new_session_id() -> str:
 
 
 def is_safe_segment(text: str) -> bool:
-    return bool(_SEGMENT.match(text)) and text not in (".", "..") and len(text) <= MAX_SEGMENT_CHARS
+    return bool(_SEGMENT.match(text)) and text not in (".", "..") and len(text.encode()) <= MAX_SEGMENT_BYTES
 
 
 def check_session_id(value: object) -> str:

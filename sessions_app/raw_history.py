@@ -16,6 +16,12 @@ class RawHistory:
     def __init__(self, messages: list[RawMessage]):
         self.messages = messages
         self.first_changed = len(messages)
+        self._saved_count = len(messages)
+
+    @property
+    def changed(self) -> bool:
+        """True when the file does not hold exactly these messages; also when some were dropped at the end."""
+        return self.first_changed < max(len(self.messages), self._saved_count)
 
     def append(self, message: RawMessage) -> None:
         self._touch(len(self.messages))
@@ -47,7 +53,7 @@ class RawHistory:
         self.replace_last({"role": "user", "content": [*head, *blocks]})
 
     def mark_saved(self) -> None:
-        self.first_changed = len(self.messages)
+        self.first_changed = self._saved_count = len(self.messages)
 
     def holds_stamp(self, stamp: str) -> bool:
         """True when some user text begins with this arrival stamp: the message has landed before."""

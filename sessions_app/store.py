@@ -107,7 +107,7 @@ class SessionStore:
     def write(self) -> None:
         """Write what both logs lack, raw first, in one slice without an await. Raises LeaseLost, OSError."""
         unsaved, raw = self.state.take_unsaved(), self.raw
-        raw_changed = raw.first_changed < len(raw.messages)
+        raw_changed = raw.changed
         if not unsaved and not raw_changed:
             return
         self.lease.check()

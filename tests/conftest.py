@@ -57,7 +57,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
-    """`start_halo(HALO_WORKERS="1", …)` starts a real `halo serve` and waits for its block; all are stopped at the end."""
+    """`start_halo(HALO_WORKERS="1", …)` starts a real `halo serve` and waits until it is ready; all end with the test."""
     factory = HaloFactory(tmp_path)
     yield factory
     factory.stop_all()
@@ -65,7 +65,7 @@ def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
 
 @pytest.fixture(scope="session")
 def halo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHalo]:
-    """One `halo serve` shared by the whole test run: do not stop it or kill its children, take `start_halo` for that."""
+    """One `halo serve` shared by the whole test run: do not stop it or kill its children; `start_halo` is for that."""
     factory = HaloFactory(tmp_path_factory.mktemp("halo"))
     yield factory()
     factory.stop_all()

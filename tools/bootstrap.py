@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _fingerprint(lock: str) -> str:
-    """Changes with the lock, with what the `halo` command is made of, and with the Python that makes the environment."""
+    """Changes with the lock, with what the `halo` command is made of, and with the Python of the environment."""
     digest = hashlib.sha256(f"{sys.version_info[:3]} {sys.base_prefix}".encode())
     for name in (lock, "requirements-setup.lock", "pyproject.toml", "tools/bootstrap.py"):
         digest.update((ROOT / name).read_bytes())
@@ -63,7 +63,7 @@ def _stamped(kind: str) -> str | None:
 def _make_venv() -> None:
     if importlib.util.find_spec("ensurepip") is None:
         sys.exit(
-            f"halo: {sys.executable} has no working venv module. Install it (Debian and Ubuntu: apt install python3-venv),"
+            f"halo: {sys.executable} has no venv module. Install it (Debian and Ubuntu: apt install python3-venv)"
             " or name another Python: make setup PYTHON=/path/to/python3.12"
         )
     config = VENV / "pyvenv.cfg"
@@ -104,7 +104,8 @@ def _install_halo() -> None:
 def _load_once() -> None:
     """Have Python compile what a start loads, and only that: the first start is then as fast as the later ones."""
     with tempfile.TemporaryDirectory(prefix="halo-setup-") as home:
-        subprocess.run([PYTHON, "-c", LOADED_AT_START], cwd=ROOT, env={**os.environ, "HALO_HOME": home}, capture_output=True)
+        env = {**os.environ, "HALO_HOME": home}
+        subprocess.run([PYTHON, "-c", LOADED_AT_START], cwd=ROOT, env=env, capture_output=True)
 
 
 def _run(*command: str | Path) -> bool:

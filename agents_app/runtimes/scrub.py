@@ -13,6 +13,8 @@ def scrub(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without the given secrets and without anything shaped like a key, at most 2,000 characters."""
     for secret in map(str.strip, secrets):
         if len(secret) >= 4:
-            text = text.replace(secret, "[key]")
+            # Also as it looks inside a quoted header value: b'…'.
+            for form in (secret, repr(secret)[1:-1], repr(secret.encode())[2:-1]):
+                text = text.replace(form, "[key]")
     text = _KEY_SHAPES.sub("[key]", text)
     return text if len(text) <= _LIMIT else text[:_LIMIT] + "…"

@@ -118,6 +118,12 @@ class WireRuntime(ABC):
         return Plan()
 
     async def _client(self) -> Any:
+        if not (self._client_key.api_key.isascii() and self._client_key.api_key.isprintable()):
+            raise ModelError(
+                f"{self._endpoint.provider}: the key holds a line break or a character that no key has. "
+                "Enter it again in the settings.",
+                kind="account",
+            )
         try:
             return await client_for(self._client_key)
         except Exception as error:  # noqa: BLE001 a bad address, or an SDK that is not installed

@@ -1,4 +1,4 @@
-"""The clock process: Celery beat with the schedule in the database. One per installation (the supervisor sees to it)."""
+"""The clock process: Celery beat with the schedule in the database. The supervisor sees to it that there is one."""
 
 from halo_project.processes.arguments import process_arguments
 from halo_project.processes.django_setup import setup_django
@@ -20,7 +20,7 @@ def main() -> None:
 
 def load() -> None:
     setup_django()
-    import celery.apps.beat
+    import celery.apps.beat  # noqa: F401
     import django_celery_beat.schedulers  # noqa: F401
 
 

@@ -41,7 +41,7 @@ def load() -> None:
     """Import all that Celery and we would otherwise load late: while others load too, and not after the go."""
     setup_django()
     import celery.concurrency.thread
-    import celery.worker.consumer
+    import celery.worker.consumer  # noqa: F401
     import kombu.transport.redis  # noqa: F401
 
     import agents_app.worker  # noqa: F401

@@ -22,7 +22,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 class Child:
     """`command` is everything before `--link N` (a guard takes the bare number). Each is the leader of its session.
 
-    `inherited`: descriptors it shall have besides its line. `started_at` and the times of restarts are monotonic seconds.
+    `inherited`: descriptors it shall have besides its line. The times of restarts are monotonic seconds.
     """
 
     name: str

@@ -49,6 +49,5 @@ class HealthProbe:
 def _in_words(report: dict) -> str:  # type: ignore[type-arg]
     workers = report["workers"]
     return (
-        f"database {report['database']}, redis {report['redis']}, "
-        f"{workers['alive']} of {workers['expected']} workers"
+        f"database {report['database']}, redis {report['redis']}, {workers['alive']} of {workers['expected']} workers"
     )

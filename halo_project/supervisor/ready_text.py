@@ -36,7 +36,7 @@ def _password(env: HaloEnv, new_password: str | None) -> list[tuple[str, str]]:
     if env.password is not None:
         return [("password", "the one in HALO_PASSWORD")]
     if new_password is not None:
-        return [("password", new_password), ("", "(made just now and shown only this once; `halo password` sets another)")]
+        return [("password", new_password), ("", "(made just now, shown only this once; `halo password` sets another)")]
     return [("password", f"its hash is in {HomeLayout(env.home).password_file}; `halo password` sets a new one")]
 
 

@@ -40,11 +40,11 @@ def plan(env: HaloEnv, layout: HomeLayout, lock: int, listener: int) -> list[Chi
 
 def _ours(name: str, module: str, layout: HomeLayout, lock: int, listener: int | None = None) -> Child:
     command = [sys.executable, "-m", f"halo_project.processes.{module}"]
-    inherited = (lock,)
+    inherited = [lock]
     if listener is not None:
         command += ["--listen", str(listener)]
-        inherited += (listener,)
-    return Child(name=name, command=command, log=layout.logs / f"{name}.log", inherited=inherited)
+        inherited.append(listener)
+    return Child(name=name, command=command, log=layout.logs / f"{name}.log", inherited=tuple(inherited))
 
 
 def _redis(layout: HomeLayout, lock: int) -> Child:

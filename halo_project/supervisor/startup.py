@@ -89,5 +89,5 @@ class Startup:
             return f"Halo did not become healthy within {HOPELESS_S:.0f} s: {state}. The logs are in HALO_HOME/logs."
         if waited > SLOW_S and not self._warned:
             self._warned = True
-            print(f"halo: still starting: {state}.", file=sys.stderr, flush=True)
+            sys.stderr.write(f"halo: still starting: {state}.\n")
         return None

@@ -153,7 +153,7 @@ class Watch:
 
     @staticmethod
     def _say(message: str) -> None:
-        print(f"halo: {message}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"halo: {message}\n")
 
 
 def _ending(code: int) -> str:

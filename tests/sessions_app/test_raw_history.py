@@ -55,3 +55,12 @@ def test_an_open_turn_is_one_the_model_has_not_answered():
     assert RawHistory([user("a")]).has_open_turn()
     assert RawHistory([user("a"), call]).has_open_turn()
     assert not RawHistory([user("a"), {"role": "assistant", "content": [{"type": "text", "text": "x"}]}]).has_open_turn()
+
+
+def test_messages_dropped_at_the_end_are_a_change():
+    messages = [user("a"), user("b")]
+    raw = RawHistory(messages)
+    raw.replace_all(messages[:1])
+    assert raw.changed
+    raw.mark_saved()
+    assert not raw.changed

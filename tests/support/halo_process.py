@@ -121,7 +121,7 @@ class RunningHalo:
 
 
 class HaloFactory:
-    """`factory(**env)` starts one and waits until it is ready; `launch(**env)` does not wait. A variable set to "" is unset."""
+    """`factory(**env)` starts one and waits until it is ready, `launch(**env)` does not wait. A "" unsets a variable."""
 
     def __init__(self, folder: Path):
         self._folder = folder

@@ -140,7 +140,7 @@ class ChatPage {
 
   send(text, images) {
     const agentId = this.agents.chosen;
-    if (!this.session.id) this.adopt(newSessionId());
+    if (!this.session.id || this.session.state.deleted) this.adopt(newSessionId());
     this.session.send(text, images, agentId);
     this.follow.toEnd();
     return true;

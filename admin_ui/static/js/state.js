@@ -113,19 +113,20 @@ function applyUnnumbered(state, frame) {
     case "chat:queued":
       return addPending(state, pendingOf(frame));
     case "chat:failed":
-      return {
-        ...state,
-        pending: state.pending.map((entry) =>
-          entry.rowId === frame.rowId ? { ...entry, state: "failed", error: frame.error } : entry,
-        ),
-      };
+      return failed(state, frame);
     case "session:deleted":
-      return { ...state, deleted: true };
+      return { ...emptyState(state.sessionId), deleted: true, loaded: true };
     case "error":
       return { ...state, problems: [...state.problems, { error: frame.error, code: frame.code }] };
     default:
       return state;
   }
+}
+
+function failed(state, { rowId, error }) {
+  if (!state.pending.some((entry) => entry.rowId === rowId)) return stale(state); // its words are in the snapshot
+  const pending = state.pending.map((entry) => (entry.rowId === rowId ? { ...entry, state: "failed", error } : entry));
+  return { ...state, pending, running: false };
 }
 
 function pendingOf(frame) {

@@ -14,12 +14,12 @@ export class AnswerView {
     this.groups = new Map(); // first block index → the details element of a run of steps
     this.name = h("span", { class: "author" });
     this.time = h("time", {});
-    this.head = h("header", { class: "answer-head" }, this.name, this.time);
-    this.body = h("div", { class: "answer-body" });
     this.usage = h("span", { class: "usage" });
+    this.head = h("header", { class: "answer-head" }, this.name, this.time, this.usage);
+    this.body = h("div", { class: "answer-body" });
     this.cut = h("span", { class: "cut" });
     this.again = h("button", { type: "button", class: "quiet-button", onclick: resend }, "Send the message again");
-    this.foot = h("footer", { class: "answer-foot" }, this.cut, this.again, this.usage);
+    this.foot = h("footer", { class: "answer-foot" }, this.cut, this.again);
     this.element = h("article", { class: "row answer" }, this.head, this.body, this.foot);
   }
 
@@ -89,7 +89,7 @@ export class AnswerView {
     this.usage.title = usage
       ? `${usage.model}: ${usage.input.toLocaleString()} tokens in, ${usage.output.toLocaleString()} out, ${plural(usage.calls, "call")}`
       : "";
-    this.foot.hidden = this.cut.hidden && this.again.hidden && !usage;
+    this.foot.hidden = this.cut.hidden && this.again.hidden;
   }
 }
 

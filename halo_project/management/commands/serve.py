@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    help = "Run Halo on this machine: web server, workers, clock and, without HALO_REDIS_URL, a Redis server. Ctrl-C stops."
+    help = "Run Halo on this machine: web server, workers, clock, and Redis unless HALO_REDIS_URL is set. Ctrl-C stops."
 
     def handle(self, *args: Any, **options: Any) -> None:
         from halo_project.supervisor.serve import serve

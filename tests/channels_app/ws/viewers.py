@@ -1,4 +1,4 @@
-"""Helpers for the watching tests: a held session without models or database, and a viewer that folds what it is sent."""
+"""Helpers of the watching tests: a held session without models or database, and a viewer that folds its frames."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ USAGE = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15, "cacheReadInpu
 
 
 class Holder:
-    """A session being made: events go into the reducer and, by the real publisher, onto the bus; `save` is the files."""
+    """A session being made: events go into the reducer and through the real publisher; `save` stands for the files."""
 
     def __init__(self, bus: Bus, key: SessionKey, *, coalesce_s: float = 0.0):
         self.key = key
