@@ -38,7 +38,7 @@ def check_password(candidate: str) -> bool:
     if settings.HALO.password is not None:
         return hmac.compare_digest(_bytes(candidate), _bytes(settings.HALO.password))
     stored = _stored()
-    if stored is None:
+    if stored is None or not _is_text(candidate):
         return False
     if not _hashing.acquire(timeout=_HASHING_WAIT_S):
         raise Unavailable("Too many sign-ins are being checked at once. Try again in a moment.", code="busy")
@@ -71,7 +71,7 @@ def ensure_password() -> str | None:
 def set_password(password: str) -> None:
     """Replace the password. Raises Conflict when HALO_PASSWORD rules, BadRequest when the new one will not do."""
     refuse_if_from_env()
-    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
+    if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS or not _is_text(password):
         raise BadRequest(
             f"A password has at least {MIN_PASSWORD_CHARS} and at most {MAX_PASSWORD_CHARS} characters.",
             code="bad_password",
@@ -90,6 +90,15 @@ def _stored() -> str | None:
         return settings.HALO_HOME.password_file.read_text("utf-8").strip() or None
     except FileNotFoundError:
         return None
+
+
+def _is_text(text: str) -> bool:
+    """False for a string with lone surrogates, which no hasher takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _bytes(text: str) -> bytes:

@@ -57,7 +57,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
-    """`start_halo(HALO_WORKERS="1", …)` starts a real `halo serve` and waits until it is ready; all end with the test."""
+    """`start_halo(HALO_WORKERS="1", …)` starts a real `halo serve`, waits until it is ready, ends it with the test."""
     factory = HaloFactory(tmp_path)
     yield factory
     factory.stop_all()

@@ -121,7 +121,7 @@ class RunningHalo:
 
 
 class HaloFactory:
-    """`factory(**env)` starts one and waits until it is ready, `launch(**env)` does not wait. A "" unsets a variable."""
+    """`factory(**env)` starts one and waits until it is ready, `launch(**env)` does not wait. "" unsets one."""
 
     def __init__(self, folder: Path):
         self._folder = folder

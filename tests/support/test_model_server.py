@@ -1,7 +1,7 @@
 """The model server itself: what tests and benches rely on."""
 
 import json
-import os
+import socket
 import subprocess
 import sys
 import time
@@ -55,7 +55,7 @@ def test_the_command_serves_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps([{"text": "from the file", "calls": [{"name": "ls", "input": {}}]}]))
     command = [sys.executable, "-m", "tests.support.model_server", "--port", "0", "--script", str(script), "--loop"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=os.getcwd()) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path.cwd()) as process:
         try:
             url = process.stdout.readline().split()[2]
             for _ in range(2):
@@ -67,8 +67,6 @@ def test_the_command_serves_a_script(tmp_path: Path) -> None:
 def test_stopping_is_quick_even_with_a_hanging_answer() -> None:
     server = ModelServer().start()
     server.script(ModelReply(hang=True, end_after=1))
-    import socket
-
     with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1]))) as client:
         body = b'{"model":"m","stream":true}'
         client.sendall(b"POST /v1/messages HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)

@@ -32,6 +32,7 @@ class WsClient:
         self.frames: list[Frame] = []
         self.states: dict[str, ClientState] = {}
         self._socket: ClientConnection | None = None
+        self._pinging: asyncio.Task | None = None
 
     @classmethod
     async def login(cls, url: str, password: str | None, *, workspace: str) -> Self:
@@ -52,8 +53,17 @@ class WsClient:
             max_size=64 * 1024 * 1024,
             proxy=None,
         )
+        self._pinging = asyncio.create_task(self._ping())
+
+    async def _ping(self) -> None:
+        """A sign of life now and then, as a page gives."""
+        while True:
+            await asyncio.sleep(5)
+            await self.send({"type": "__ping__"})
 
     async def close(self) -> None:
+        if self._pinging is not None:
+            self._pinging.cancel()
         if self._socket is not None:
             await self._socket.close()
 

@@ -71,9 +71,8 @@ async def test_the_wait_the_vendor_asks_for_is_told(server: ModelServer, wire: s
 
 @both_wires
 async def test_the_key_is_in_no_message_and_no_chained_error(server: ModelServer, wire: str) -> None:
-    server.script(
-        ModelReply(status=401, error={"error": {"message": f"Incorrect API key provided: {KEY}. Bearer {KEY}"}})
-    )
+    error = {"error": {"message": f"Incorrect API key provided: {KEY}. Bearer {KEY}"}}
+    server.script(ModelReply(status=401, error=error))
     failure = await failing(server, wire)
     assert KEY not in failure.message
     assert "[key]" in failure.message
@@ -105,6 +104,7 @@ async def test_a_key_that_no_header_can_hold_is_no_secret_leak(server: ModelServ
     secret = "geheim\nzeile-密"
     with pytest.raises(ModelError) as failure:
         await ask(create_runtime(Choice("p", wire, endpoint, api_key=secret)))
+    assert failure.value.kind == "account"
     assert "geheim" not in failure.value.message
 
 
@@ -191,6 +191,7 @@ def test_long_bodies_are_cut_and_keys_of_any_shape_are_scrubbed() -> None:
     assert len(scrub("x" * 5000)) <= 2001
     assert scrub("sk-ant-abc123456 and Bearer tokentoken, AIzaSyA1234567890") == "[key] and [key], [key]"
     assert scrub("an odd-looking secret", ["odd-looking"]) == "an [key] secret"
+    assert scrub("Illegal header value b'line\\nbreak'", ["line\nbreak"]) == "Illegal header value b'[key]'"
 
 
 async def failing(server: ModelServer, wire: str) -> ModelError:

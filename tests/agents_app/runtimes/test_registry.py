@@ -1,9 +1,9 @@
 """Runtimes from choices, and the clients they share."""
 
 import asyncio
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -68,8 +68,9 @@ def test_each_loop_has_its_own_clients() -> None:
 
 @pytest.mark.parametrize(
     ("endpoint", "local"),
-    [("http://127.0.0.1:9600", True), ("http://localhost/v1", True), ("http://[::1]:1", True), ("https://127.9.9.9", True),
-     ("https://api.anthropic.com", False), ("http://10.0.0.1", False), ("http://127.0.0.1.example.com", False), ("", False)],
+    [("http://127.0.0.1:9600", True), ("http://localhost/v1", True), ("http://[::1]:1", True),
+     ("https://127.9.9.9", True), ("https://api.anthropic.com", False), ("http://10.0.0.1", False),
+     ("http://127.0.0.1.example.com", False), ("", False)],
 )  # fmt: skip
 def test_loopback_is_recognised(endpoint: str, local: bool) -> None:
     assert is_loopback(endpoint) is local
@@ -116,7 +117,7 @@ def test_making_a_runtime_imports_no_sdk_and_no_django() -> None:
         "create_runtime(Choice('p', 'anthropic', 'http://127.0.0.1:1'))\n"
         "print([name for name in ('anthropic', 'openai', 'httpx2', 'django') if name in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=os.getcwd(), check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path.cwd(), check=True)
     assert done.stdout.strip() == "[]"
 
 

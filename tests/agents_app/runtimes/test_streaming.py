@@ -161,7 +161,7 @@ async def test_another_call_goes_on_when_one_is_cancelled(server: ModelServer, w
 
 @both_wires
 async def test_silence_ends_after_the_idle_limit(server: ModelServer, wire: str) -> None:
-    server.script(ModelReply(text="ab", delta_chars=1, hang=True, end_after=4))
+    server.script(ModelReply(text="ab", delta_chars=1, hang=True, end_after=3))
     with pytest.raises(ModelError) as failure:
         await ask(runtime_for(server, wire, limits=Limits(idle_s=0.3, total_s=30)))
     assert failure.value.kind == "network"

@@ -1,0 +1,87 @@
+"""Stopping takes at most ten seconds and leaves nothing, however it is asked for, and also when nobody asks."""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+
+MAX_STOP_S = 10.0
+
+
+def gone(processes, within: float = 0.0) -> list[psutil.Process]:
+    """Those of the processes that still run after so many seconds."""
+    _, alive = psutil.wait_procs(processes, timeout=within)
+    return [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_every_process_in_time(start_halo, number):
+    halo = start_halo()
+    everyone = halo.processes()
+    assert len(everyone) == 7  # the supervisor, the guard, the server it guards, and four of ours
+    started = time.monotonic()
+    assert halo.stop(number) == 0
+    assert time.monotonic() - started < MAX_STOP_S
+    assert gone(everyone) == []
+    assert not halo.home.redis_socket.exists() and not halo.home.server_state.exists()
+    assert "Traceback" not in halo.logs()
+
+
+def test_a_second_signal_hurries(start_halo):
+    halo = start_halo()
+    everyone = halo.processes()
+    for pid in halo.children().values():
+        os.kill(pid, signal.SIGSTOP)  # nobody can end by himself
+    halo.process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    started = time.monotonic()
+    halo.stop(signal.SIGINT)
+    assert time.monotonic() - started < 4
+    assert gone(everyone, 1) == []
+
+
+def test_children_that_do_not_listen_are_killed_in_time(start_halo):
+    halo = start_halo()
+    everyone = halo.processes()
+    for pid in halo.children().values():
+        os.kill(pid, signal.SIGSTOP)
+    started = time.monotonic()
+    halo.stop()
+    assert time.monotonic() - started < MAX_STOP_S
+    assert gone(everyone, 1) == []
+
+
+def test_it_can_be_stopped_while_it_starts(start_halo):
+    halo = start_halo.launch()
+    halo.wait_for(lambda: "web" in halo.children())
+    everyone = halo.processes()
+    started = time.monotonic()
+    assert halo.stop() == 0
+    assert time.monotonic() - started < MAX_STOP_S
+    assert gone(everyone, 1) == []
+
+
+def test_children_end_when_the_supervisor_is_killed_and_the_next_serve_waits_for_them(start_halo):
+    halo = start_halo()
+    children = halo.processes()[1:]
+    halo.process.kill()
+    halo.process.wait()
+    second = start_halo(HALO_HOME=str(halo.home.home), HALO_PORT=str(halo.port))
+    assert gone(children) == []
+    assert second.health()[0] == 200
+
+
+def test_a_start_ends_a_redis_server_that_outlived_its_guard(start_halo):
+    halo = start_halo()
+    redis = psutil.Process(halo.children()["redis"])
+    os.kill(halo.pid, signal.SIGSTOP)  # it must not see its child end
+    redis.parent().kill()
+    others = [process for process in halo.processes()[1:] if process.pid != redis.pid]
+    halo.process.kill()
+    halo.process.wait()
+    assert gone(others, MAX_STOP_S) == []
+    assert redis.is_running()
+    start_halo(HALO_HOME=str(halo.home.home))
+    assert gone([redis]) == []
