@@ -4,7 +4,7 @@ Rules that vendors insist on: every tool result is a message of its own, right a
 else; images cannot be in a tool message, so they follow in a user message.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agents_app.runtimes.anthropic_request import NO_IMAGE
@@ -43,23 +43,30 @@ def build_chat_body(
 
 
 def chat_messages(messages: Sequence[RawMessage], *, vision: bool, replay_reasoning: bool) -> list[ChatMessage]:
-    """The history as chat messages."""
+    """The history as chat messages. Runs over the whole history for every call, hence the plain loops below."""
     converted: list[ChatMessage] = []
     for message in messages:
         content = message.get("content")
-        blocks: list[Block] = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
         if message["role"] == "assistant":
-            converted.extend(_assistant(blocks, replay_reasoning))
+            _assistant(content or [], replay_reasoning, converted)
         else:
-            converted.extend(_user(blocks, vision))
+            _user(content or [], vision, converted)
     return converted
 
 
-def _assistant(blocks: list[Block], replay_reasoning: bool) -> Iterator[ChatMessage]:
-    text = "".join(block["text"] for block in blocks if block["type"] == "text")
-    calls = [_call(block) for block in blocks if block["type"] == "tool_use"]
-    thinking = "\n".join(block.get("thinking", "") for block in blocks if block["type"] == "thinking")
-    if not text and not calls and not (replay_reasoning and thinking):
+def _assistant(blocks: list[Block], replay_reasoning: bool, converted: list[ChatMessage]) -> None:
+    text, thinking, calls = "", "", []
+    for block in blocks:
+        kind = block["type"]
+        if kind == "text":
+            text += block["text"]
+        elif kind == "tool_use":
+            calls.append(_call(block))
+        elif kind == "thinking" and replay_reasoning:
+            thinking = f"{thinking}\n{block['thinking']}" if thinking else block["thinking"]
+    if not text and not calls and not thinking:
         return
     # Some refuse null in a message that has no calls.
     message: ChatMessage = {"role": "assistant", "content": text or (None if calls else "")}
@@ -68,7 +75,7 @@ def _assistant(blocks: list[Block], replay_reasoning: bool) -> Iterator[ChatMess
         message["reasoning_content"] = thinking
     if calls:
         message["tool_calls"] = calls
-    yield message
+    converted.append(message)
 
 
 def _call(block: Block) -> dict[str, Any]:
@@ -76,17 +83,19 @@ def _call(block: Block) -> dict[str, Any]:
     return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
 
 
-def _user(blocks: list[Block], vision: bool) -> Iterator[ChatMessage]:
+def _user(blocks: list[Block], vision: bool, converted: list[ChatMessage]) -> None:
     """Results first and together; then, in one message, their images and whatever else the turn holds."""
+    images: list[Block] = []
     rest: list[Block] = []
     for block in blocks:
         if block["type"] == "tool_result":
-            text, images = _result(block, vision)
-            yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": text}
-            rest.extend(images)
-    rest.extend(block for block in blocks if block["type"] in ("text", "image"))
-    if rest:
-        yield {"role": "user", "content": _user_content(rest, vision)}
+            text, shown = _result(block, vision)
+            converted.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": text})
+            images.extend(shown)
+        elif block["type"] in ("text", "image"):
+            rest.append(block)
+    if images or rest:
+        converted.append({"role": "user", "content": _user_content(images + rest, vision)})
 
 
 def _result(block: Block, vision: bool) -> tuple[str, list[Block]]:
@@ -106,6 +115,8 @@ def _result(block: Block, vision: bool) -> tuple[str, list[Block]]:
 
 def _user_content(blocks: list[Block], vision: bool) -> str | list[dict[str, Any]]:
     """Plain text when there is no image: every endpoint takes that."""
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return str(blocks[0]["text"])
     if not vision:
         blocks = [{"type": "text", "text": NO_IMAGE} if block["type"] == "image" else block for block in blocks]
     if all(block["type"] == "text" for block in blocks):
