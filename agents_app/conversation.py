@@ -19,7 +19,6 @@ from agents_app.wake import dispatch_soon
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest, Conflict, NotFound
-from halo_project.layout import resolve_workspace
 from sessions_app import queue
 from sessions_app.bus import BusError, get_bus
 from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
@@ -101,18 +100,21 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
         check_session_id(draft.session_id)
     if draft.agent_id is not None:
         check_agent_id(draft.agent_id)
-    resolve_workspace(draft.workspace)
     workspace = open_workspace(draft.workspace, now)
     earlier = queue.find_by_client_id(workspace.pk, draft.client_msg_id)
     if earlier is not None:
         return _accepted(earlier, duplicate=True), []
     session_id = draft.session_id or new_session_id()
-    agent = _answering_agent(workspace, session_id, draft.agent_id)
+    session = find_session(workspace, session_id)
+    agent = _answering_agent(workspace, session, draft.agent_id)
     choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))  # raises when nobody can answer
-    images = save_images(resolve_workspace(draft.workspace), draft.images, now)
+    images = save_images(Path(workspace.path), draft.images, now)
     try:
         with transaction.atomic():
-            session = _session_for_sending(workspace, session_id, agent, now)
+            if session is None:
+                session = create_session(workspace, session_id, agent_id=agent.agent_id, agent_name=agent.name, now=now)
+            else:
+                session = _lock_for_sending(session)
             busy = SessionRun.objects.filter(session=session).exists()
             queue.requeue_failed(session)
             row = queue.enqueue(
@@ -140,20 +142,16 @@ def _accepted(
     return Accepted(session.pk, key, row.row_id, queue.stamp_of(row), queued=busy, duplicate=duplicate)
 
 
-def _answering_agent(workspace: Workspace, session_id: str, agent_id: str | None) -> AgentConfig:
+def _answering_agent(workspace: Workspace, session: AgentSession | None, agent_id: str | None) -> AgentConfig:
     """The agent of an existing session; else the one asked for; else the workspace's first choice."""
-    root = resolve_workspace(workspace.path)
-    session = find_session(workspace, session_id)
+    root, home = Path(workspace.path), settings.HALO_HOME
     if session is not None:
-        return load_agent(session.agent_id, root, settings.HALO_HOME)
-    return load_agent(agent_id or default_agent_id(root, settings.HALO_HOME), root, settings.HALO_HOME)
+        return load_agent(session.agent_id, root, home)
+    return load_agent(agent_id or default_agent_id(root, home), root, home)
 
 
-def _session_for_sending(workspace: Workspace, session_id: str, agent: AgentConfig, now) -> AgentSession:
-    session = find_session(workspace, session_id)
-    if session is None:
-        return create_session(workspace, session_id, agent_id=agent.agent_id, agent_name=agent.name, now=now)
-    session = lock_session(session.pk)
+def _lock_for_sending(found: AgentSession) -> AgentSession:
+    session = lock_session(found.pk)
     if session is None or session.deleting:
         raise Conflict("This session is being deleted; start a new one.", code="session_deleted")
     if session.archived_at is not None:

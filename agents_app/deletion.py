@@ -71,7 +71,7 @@ def finish_delete(session_pk: int) -> bool:
         session = leases.lock_session(session_pk)
         if session is None:
             return True
-        lease = leases.acquire(session_pk, SessionRun.Kind.MAINTENANCE, this_process(), utcnow(), settings.HALO_TIMING)
+        lease = leases.acquire(session, SessionRun.Kind.MAINTENANCE, this_process(), utcnow(), settings.HALO_TIMING)
         if lease is None:
             return False
         for path in files_of(session):

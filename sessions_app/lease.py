@@ -58,7 +58,8 @@ class Lease:
 
 def lock_session(session_pk: int) -> AgentSession | None:
     """The session's row, locked until the transaction ends. On SQLite the transaction itself is the lock."""
-    return AgentSession.objects.select_for_update().filter(pk=session_pk).first()
+    locked = AgentSession.objects.select_for_update(of=("self",)).select_related("workspace")
+    return locked.filter(pk=session_pk).first()
 
 
 def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
@@ -71,11 +72,8 @@ def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
     return not alive
 
 
-def acquire(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, timing: Timing) -> Lease | None:
-    """Take the lease, or None when a live process holds it or the session is gone. Runs inside a transaction."""
-    session = lock_session(session_pk)
-    if session is None:
-        return None
+def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datetime, timing: Timing) -> Lease | None:
+    """Take the lease of a locked session, or None when a live process holds it. Runs inside a transaction."""
     run = SessionRun.objects.filter(session=session).first()
     if run is not None and not owner_is_dead(run, now, timing):
         return None
@@ -107,11 +105,12 @@ def acquire(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, t
 
 def held_run(lease: Lease) -> SessionRun:
     """The row of a held lease, inside a transaction. Raises LeaseLost when another generation holds the session."""
-    lock_session(lease.session_pk)
+    session = lock_session(lease.session_pk)
     run = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).first()
     if run is None:
         lease.lost = True
         raise LeaseLost("This session was taken over by another process.")
+    run.session = session
     return run
 
 

@@ -50,10 +50,10 @@ class Columns:
 def begin(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, timing: Timing) -> Begun | None:
     """Take the lease and the first batch. None when another process holds the session or there is nothing to do."""
     with transaction.atomic():
-        lease = leases.acquire(session_pk, kind, owner, now, timing)
-        if lease is None:
+        session = leases.lock_session(session_pk)
+        lease = leases.acquire(session, kind, owner, now, timing) if session is not None else None
+        if session is None or lease is None:
             return None
-        session = AgentSession.objects.select_related("workspace").get(pk=session_pk)
         # A taken-over run first recovers; its batch is taken afterwards, by `finish`.
         batch = queue.Batch() if lease.taken_over else queue.next_batch(session_pk, "")
         if not lease.taken_over and not batch and kind == SessionRun.Kind.TURN:

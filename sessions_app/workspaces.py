@@ -21,7 +21,9 @@ def find_workspace(path: str) -> Workspace | None:
 def open_workspace(path: str, now: datetime) -> Workspace:
     """The row of a folder, made on first use together with its `.halo/`."""
     root = resolve_workspace(path)
-    WorkspaceLayout(root).scaffold()
+    layout = WorkspaceLayout(root)
+    if not layout.sessions.is_dir():
+        layout.scaffold()
     return Workspace.objects.get_or_create(path=str(root), defaults={"created_at": now})[0]
 
 

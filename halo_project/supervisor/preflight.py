@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from halo_project.env import HaloEnv
 from halo_project.errors import ConfigurationError, HaloError
@@ -12,6 +13,8 @@ from halo_project.layout import HomeLayout, WorkspaceLayout, resolve_workspace
 
 # The processes of a supervisor that was killed need up to this long to notice and end; they still hold the lock.
 _ORPHANS_END_WITHIN_S = 12.0
+_REACHABLE_WITHIN_S = 3.0
+_DEFAULT_PORTS = {"redis": 6379, "rediss": 6379, "postgres": 5432, "postgresql": 5432}
 
 
 class CannotStart(HaloError):
@@ -56,6 +59,22 @@ def listen(env: HaloEnv) -> socket.socket:
         ) from None
     listener.setblocking(False)
     return listener
+
+
+def check_reachable(name: str, url: str | None) -> None:
+    """Refuse at once when nobody listens where the URL points to; who listens there is found out later."""
+    parts = urlsplit(url or "")
+    try:
+        if parts.scheme == "unix":
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(_REACHABLE_WITHIN_S)
+                connection.connect(parts.path)
+        elif parts.hostname:
+            port = parts.port or _DEFAULT_PORTS[parts.scheme]
+            socket.create_connection((parts.hostname, port), _REACHABLE_WITHIN_S).close()
+    except OSError as error:
+        reason = error.strerror or str(error) or "no answer"
+        raise CannotStart(f"The server named by {name} does not answer: {reason}. Start it, or correct {name}.") from None
 
 
 def prepare_workspace(env: HaloEnv, layout: HomeLayout) -> Path:

@@ -21,6 +21,8 @@ def serve() -> int:
     lock = preflight.take_lock(layout)
     listener = preflight.listen(env)
     workspace = preflight.prepare_workspace(env, layout)
+    preflight.check_reachable("HALO_REDIS_URL", env.redis_url)
+    preflight.check_reachable("HALO_DATABASE_URL", env.database_url)
     if env.redis_url is None:
         preflight.stop_leftover_redis(layout)
     children = plan(env, layout, lock, listener.fileno())

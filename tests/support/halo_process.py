@@ -41,8 +41,7 @@ class RunningHalo:
         self.process = process
         self.env = env
         self.home = HomeLayout(Path(env["HALO_HOME"]))
-        self.port = int(env["HALO_PORT"])
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{env['HALO_PORT']}"
         self.password = env.get("HALO_PASSWORD")
         self.workspace = Path(env.get("HALO_WORKSPACE") or self.home.default_workspace)
         self._stdout, self._stderr = folder / "stdout", folder / "stderr"
@@ -53,12 +52,18 @@ class RunningHalo:
         return self.process.pid
 
     @property
+    def port(self) -> int:
+        return int(self.env["HALO_PORT"])
+
+    @property
     def stdout(self) -> str:
         return self._stdout.read_text("utf-8", "replace")
 
     @property
     def stderr(self) -> str:
-        return self._stderr.read_text("utf-8", "replace")
+        """Without the line that a slow machine gives rise to."""
+        lines = self._stderr.read_text("utf-8", "replace").split("\n")
+        return "\n".join(line for line in lines if not line.startswith("halo: still starting"))
 
     def children(self) -> dict[str, int]:
         """Pids by name: web, worker-1, worker-2, beat, and redis, which is the server itself and not its guard."""
