@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One finished round. `last_row_id` is the id of the last user row it answered; with the session it names the round."""
+    """One finished round. `last_row_id`: the last user row it answered; with the session it names the round."""
 
     session_pk: int
     last_row_id: str

@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 MAX_TAKEOVERS = 3
 
 NUDGE = (
-    "[System] The server restarted at {at} while you were mid-turn. Your history is intact up to the last finished tool "
-    "call; the call in flight was cut off and may or may not have taken effect: check before repeating anything that "
-    "changes things. Go on with the task from there. Sub-agents that were running are stopped; wake them with "
+    "[System] The server restarted at {at} while you were mid-turn. Your history is intact up to the last finished "
+    "tool call; the call in flight was cut off and may or may not have taken effect: check before repeating anything "
+    "that changes things. Go on with the task from there. Sub-agents that were running are stopped; wake them with "
     "query_session if you still need them."
 )
 

@@ -1,6 +1,6 @@
 """Gathers what a round needs: the agent's configuration, its model, prompt and tools, as they are right now.
 
-Read anew for every round, so that an edited `agent.yaml`, a new key or a changed prompt counts from the next message on.
+Read anew for every round, so that an edited `agent.yaml`, a new key or a changed prompt counts from the next one on.
 """
 
 import asyncio

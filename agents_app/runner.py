@@ -126,7 +126,7 @@ class Runner:
             return
         try:
             held = await HeldSession.open(begun, self.bus, self.timing, self._cache)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 told to the sender, and logged where it is unexpected
             await self._refuse(begun, error)
             return
         self.held[session_pk] = held
@@ -191,7 +191,7 @@ class Runner:
             return await task
         except (LeaseLost, asyncio.CancelledError):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 logged, and told to the reader as an error row
             return self._land_fault(held, error)
 
     def _land_fault(self, held: HeldSession, error: Exception) -> RoundResult:

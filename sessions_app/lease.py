@@ -115,7 +115,7 @@ def held_run(lease: Lease) -> SessionRun:
 
 
 def renew_all(leases: Iterable[Lease], owner: ProcessIdentity, now: datetime) -> list[Lease]:
-    """Renew every lease of this process in one UPDATE. Returns those that turned out lost; refreshes the others' belief.
+    """Renew every lease of this process in one UPDATE. Returns the lost ones; refreshes the others' belief.
 
     Also learns of tombstones: a lease whose session is being deleted is marked so.
     """
@@ -147,7 +147,7 @@ def park(lease: Lease) -> None:
 
 
 def park_all(owner: ProcessIdentity) -> int:
-    """Give up every lease of this process without ending its runs: they count as dead and are taken over. One UPDATE."""
+    """Give up every lease of this process without ending its runs: they count as dead and are taken over."""
     return SessionRun.objects.filter(owner=owner.token).update(owner=None)
 
 

@@ -2,7 +2,7 @@
 
 `ui_state.py` makes these and keeps the state that the file records are cut from; here stands the frame of each. The
 bus carries the frame itself, so a live viewer and a late one read the same bytes. Pure: no Django.
-Field names are those of the 2.0 WebSocket protocol plus `rowId`, `block`, `offset` and `at`; docs/websocket.md has them all.
+Field names are those of the 2.0 WebSocket protocol plus `rowId`, `block`, `offset`, `at`; see docs/websocket.md.
 """
 
 from dataclasses import dataclass

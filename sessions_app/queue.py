@@ -35,7 +35,7 @@ def stamp_of(message: QueuedMessage) -> str:
 
 
 def next_stamp(session: AgentSession, now: datetime) -> int:
-    """Milliseconds, strictly rising within a session whatever the wall clock does. Changes `session`; the caller saves."""
+    """Milliseconds, strictly rising within a session whatever the clock does. Changes `session`; the caller saves."""
     session.last_stamp_ms = max(int(now.timestamp() * 1000), session.last_stamp_ms + 1)
     return session.last_stamp_ms
 

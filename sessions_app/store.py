@@ -1,7 +1,7 @@
 """The pair of logs of one session while it is held: events in, files and frames out.
 
 Raw and UI are written in one synchronous slice, raw first, and only while the lease is believed. What each event means
-is `ui_state.py`'s business, bytes are `log/`'s, delivery is `publisher.py`'s. Rows are written by `lease.py`, `queue.py`.
+is `ui_state.py`'s business, bytes are `log/`'s, delivery is `publisher.py`'s.
 """
 
 import asyncio
@@ -100,7 +100,8 @@ class SessionStore:
 
     async def save(self) -> None:
         """Write what both logs lack, waiting while the lease cannot be believed. Raises LeaseLost, OSError."""
-        while not self.lease.may_write() and not (self.lease.lost or self.lease.deleting):
+        # noqa below: belief fades by the clock, no event tells of it
+        while not self.lease.may_write() and not (self.lease.lost or self.lease.deleting):  # noqa: ASYNC110
             await asyncio.sleep(BELIEF_POLL_S)
         self.write()
 

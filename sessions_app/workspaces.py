@@ -14,7 +14,7 @@ from sessions_app.models import AgentSession, Workspace
 
 
 def find_workspace(path: str) -> Workspace | None:
-    """The row of a folder that was opened before. Raises NotFound or BadRequest for a path that cannot be a workspace."""
+    """The row of a folder that was opened before. Raises NotFound or BadRequest for what cannot be a workspace."""
     return Workspace.objects.filter(path=str(resolve_workspace(path))).first()
 
 

@@ -20,9 +20,9 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def modules(browser: Browser) -> Iterator[Page]:
-    """An empty page that can import the scripts from `/js/…`; no server, no socket."""
+    """An empty page that can import the scripts from `/js/…`; no server, no socket, and no state between tests."""
     page = browser.new_page()
     page.route(f"{SITE}/**", _static_file)
     page.goto(f"{SITE}/")

@@ -82,7 +82,9 @@ def random_session(seed: int) -> tuple[Recorder, dict[int, dict]]:
 
 
 def random_events(chance: random.Random, step: int, turn: str, calls: list[str]) -> list[ev.Event]:
-    kind = chance.choice(["text", "text", "text", "think", "call", "result", "usage", "user", "notice", "discard", "end"])
+    kind = chance.choice(
+        ["text", "text", "text", "think", "call", "result", "usage", "user", "notice", "discard", "end"]
+    )
     if kind == "text":
         return [ev.TextArrived(chance.choice(WORDS), turn)]
     if kind == "think":

@@ -1,4 +1,4 @@
-"""Leases, queue and rounds on the real database: who may hold a session, what a round is made of, what is never lost."""
+"""Leases, queue and rounds on the real database: who may hold a session, what a round is made of."""
 
 from datetime import timedelta
 

@@ -7,6 +7,10 @@ def user(*texts):
     return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
 
 
+def reply(text):
+    return {"role": "assistant", "content": [{"type": "text", "text": text}]}
+
+
 def test_an_append_leaves_what_was_there():
     raw = RawHistory([user("a")])
     raw.append({"role": "assistant", "content": []})
@@ -44,7 +48,7 @@ def test_replacing_all_marks_only_what_differs():
 
 def test_a_stamp_is_found_only_at_the_beginning_of_a_user_text():
     stamp = "2026-01-01T00:00:00.000Z"
-    raw = RawHistory([user(f"[{stamp}] hi"), {"role": "assistant", "content": [{"type": "text", "text": f"[{stamp}]"}]}])
+    raw = RawHistory([user(f"[{stamp}] hi"), reply(f"[{stamp}]")])
     assert raw.holds_stamp(stamp)
     assert not RawHistory([user(f"you wrote [{stamp}] hi")]).holds_stamp(stamp)
 
@@ -54,7 +58,7 @@ def test_an_open_turn_is_one_the_model_has_not_answered():
     assert not RawHistory([]).has_open_turn()
     assert RawHistory([user("a")]).has_open_turn()
     assert RawHistory([user("a"), call]).has_open_turn()
-    assert not RawHistory([user("a"), {"role": "assistant", "content": [{"type": "text", "text": "x"}]}]).has_open_turn()
+    assert not RawHistory([user("a"), reply("x")]).has_open_turn()
 
 
 def test_messages_dropped_at_the_end_are_a_change():

@@ -108,7 +108,8 @@ def test_rows_and_blocks_that_were_handed_out_do_not_change():
 
 def test_a_cut_off_reply_can_be_taken_up_and_finished():
     row = {"id": "m_9", "type": "assistant", "role": "assistant", "content": "", "timestamp": 5, "agentName": "Default"}
-    row["contentBlocks"] = [{"type": "tool_call", "toolCall": {"name": "x", "input": "", "toolUseId": "c"}, "turnId": "t"}]
+    call = {"name": "x", "input": "", "toolUseId": "c"}
+    row["contentBlocks"] = [{"type": "tool_call", "toolCall": call, "turnId": "t"}]
     state = make_state()
     state.adopt_inflight(row)
     play(state, ev.ToolFinished("c", "[cut]"), ev.RoundFinished())

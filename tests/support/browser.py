@@ -28,7 +28,9 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-MISSING = "No Chromium was found: install chromium or Google Chrome, or name one with CHROMIUM, to run the page's tests."
+MISSING = (
+    "No Chromium was found: install chromium or Google Chrome, or name one with CHROMIUM, to run the page's tests."
+)
 
 
 def find_chromium() -> str | None:

@@ -1,4 +1,4 @@
-"""The whole product from outside: real processes, a real socket, the real SDKs against a model on the wire, real files."""
+"""The whole product from outside: real processes, a real socket, the real SDKs, real files."""
 
 import asyncio
 import json

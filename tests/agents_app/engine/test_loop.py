@@ -28,7 +28,12 @@ def server():
 
 def make_round(server, transcript, workspace: Path, control: RoundControl | None = None) -> Round:
     choice = ModelChoice(
-        provider="anthropic", runtime="anthropic-messages", endpoint=server.url, model_id="test-model", label="", api_key="k"
+        provider="anthropic",
+        runtime="anthropic-messages",
+        endpoint=server.url,
+        model_id="test-model",
+        label="",
+        api_key="k",
     )
     tools = tools_for(TOOLS)
     specs = [ToolSpec(tool.name, tool.description, tool.input_schema) for tool in tools.values()]
@@ -184,12 +189,12 @@ async def test_the_third_identical_call_is_answered_with_a_warning_once(server, 
 
 @pytest.mark.asyncio
 async def test_P14_images_a_model_refuses_are_taken_out_once(server, tmp_path):
-    refused = ModelReply(
-        status=400, error={"type": "error", "error": {"type": "invalid_request_error", "message": "Could not process image"}}
-    )
+    error = {"type": "invalid_request_error", "message": "Could not process image"}
+    refused = ModelReply(status=400, error={"type": "error", "error": error})
     server.script(refused, ModelReply(text="ok"))
     transcript = MemoryTranscript("[s] look")
-    transcript.raw.add_user_blocks([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}])
+    source = {"type": "base64", "media_type": "image/png", "data": "x"}
+    transcript.raw.add_user_blocks([{"type": "image", "source": source}])
     result = await make_round(server, transcript, tmp_path).run()
     assert result.status == "done"
     assert transcript.raw.messages[0]["content"][1]["type"] == "text"

@@ -11,9 +11,8 @@ use = st.builds(lambda call: {"type": "tool_use", "id": call, "name": "t", "inpu
 result = st.builds(lambda call: {"type": "tool_result", "tool_use_id": call, "content": "r"}, ids)
 broken = st.sampled_from([None, 3, "str", {"type": "tool_use"}, {"type": "tool_result"}])
 content = st.one_of(st.text(max_size=3), st.none(), st.lists(st.one_of(text, use, result, broken), max_size=5))
-message = st.one_of(
-    st.none(), st.builds(lambda role, body: {"role": role, "content": body}, st.sampled_from(["user", "assistant"]), content)
-)
+roles = st.sampled_from(["user", "assistant"])
+message = st.one_of(st.none(), st.builds(lambda role, body: {"role": role, "content": body}, roles, content))
 
 
 def check_valid(messages):
