@@ -100,7 +100,7 @@ class SessionStore:
 
     async def save(self) -> None:
         """Write what both logs lack, waiting while the lease cannot be believed. Raises LeaseLost, OSError."""
-        # noqa below: belief fades by the clock, no event tells of it
+        # A poll: belief fades by the clock, no event tells of it
         while not self.lease.may_write() and not (self.lease.lost or self.lease.deleting):  # noqa: ASYNC110
             await asyncio.sleep(BELIEF_POLL_S)
         self.write()

@@ -201,10 +201,11 @@ class UIState:
         inflight = self.inflight
         if inflight is None:
             return []
-        kept = [block for block in inflight.blocks if block.get("turnId") != event.turn_id]
-        start = len(kept)
-        if start == len(inflight.blocks):
+        dropped = [index for index, block in enumerate(inflight.blocks) if block.get("turnId") == event.turn_id]
+        if not dropped:
             return []
+        start = dropped[0]
+        kept = [block for block in inflight.blocks if block.get("turnId") != event.turn_id]
         inflight.blocks = kept
         inflight.touch(start)
         row_id = inflight.row_id

@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "halo_project.settings"
 for _name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"):
     os.environ.pop(_name, None)
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+
+# A test run that is told to end (by `timeout`, by CI) ends like one that is interrupted: fixtures stop their processes.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 from tests.support.halo_process import HaloFactory, RunningHalo  # noqa: E402
 from tests.support.redis_process import RedisProcess  # noqa: E402

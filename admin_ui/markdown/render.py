@@ -99,8 +99,9 @@ def _coloured(code: str, language: str) -> str:
 @lru_cache(maxsize=CACHED_TEXTS)
 def render(text: str) -> str:
     """Safe HTML of one finished block of an answer."""
+    whole = text.encode("utf-8", "replace").decode() if not text.isascii() else text  # old files hold halves of emoji
     return nh3.clean(
-        _PARSER.render(text),
+        _PARSER.render(whole),
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes=_SCHEMES,

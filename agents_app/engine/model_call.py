@@ -3,6 +3,7 @@
 import asyncio
 import time
 import uuid
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from agents_app.engine import texts
@@ -86,14 +87,15 @@ class ModelCaller:
         request = replace(self._request, messages=list(self._transcript.raw.messages))
         reply: Reply | None = None
         last_save = time.monotonic()
-        async for part in self._runtime.stream(request):
-            if isinstance(part, Reply):
-                reply = part
-                continue
-            self._streamed(part)
-            if time.monotonic() - last_save > INFLIGHT_SAVE_S and self._worth_saving():
-                await self._transcript.save()
-                last_save = time.monotonic()
+        async with aclosing(self._runtime.stream(request)) as parts:  # whatever ends the loop drops the connection
+            async for part in parts:
+                if isinstance(part, Reply):
+                    reply = part
+                    continue
+                self._streamed(part)
+                if time.monotonic() - last_save > INFLIGHT_SAVE_S and self._worth_saving():
+                    await self._transcript.save()
+                    last_save = time.monotonic()
         if reply is None:
             raise ModelError("The model's stream ended without a reply.", kind="network")
         return reply

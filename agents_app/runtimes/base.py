@@ -4,7 +4,7 @@ Plain values only. How a vendor is spoken to is left to the runtime modules, ret
 Messages are raw messages (`sessions_app.messages`); runtimes read them and never change them.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -99,7 +99,7 @@ class Runtime(Protocol):
 
     name: str
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield deltas, then exactly one Reply. Raises ModelError. Closing or cancelling drops the connection."""
         ...
 

@@ -8,7 +8,7 @@ For trying Halo out without a key, and for tests. Commands, one a line, in the n
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from agents_app.runtimes.base import ModelRequest, Reply, StreamEvent, TextDelta, ThinkingDelta, ToolCall
@@ -31,7 +31,7 @@ class Rehearsal:
     name = "rehearsal"
     label = LABEL
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         turn = read_turn(request.messages)
         answer, thinking = _answer(turn), "\n".join(turn.thoughts)
         for piece in _pieces(thinking):

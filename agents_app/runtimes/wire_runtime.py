@@ -74,7 +74,7 @@ class WireRuntime(ABC):
         self._endpoint = endpoint
         self._client_key = ClientKey(self.sdk, endpoint.endpoint, endpoint.api_key.strip() or "no-key", endpoint.limits)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """See `Runtime.stream`."""
         plan: Plan | None = self._first_plan(request)
         client = await self._client()

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
+
 from halo_project.env import HaloEnv
 from halo_project.errors import ConfigurationError, HaloError
 from halo_project.layout import HomeLayout, WorkspaceLayout, resolve_workspace
@@ -123,10 +125,8 @@ def _owner(descriptor: int) -> int | None:
 
 
 def _alive(pid: int) -> bool:
+    """A zombie is not alive: where nobody collects the dead, one stays in the process table for good."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
-        return True
-    return True

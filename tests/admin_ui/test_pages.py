@@ -8,7 +8,6 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from channels_app.auth import service
 from channels_app.models import LoginFailure
 from halo_project import passwords
 
@@ -85,6 +84,7 @@ def test_every_control_has_a_name(template):
 def test_nothing_comes_from_another_host():
     for path in [*TEMPLATES, *STATIC.rglob("*.js"), *STATIC.rglob("*.css")]:
         addresses = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", path.read_text()))
+        addresses.discard("http://www.w3.org")  # the name of SVG's namespace, which nobody fetches
         assert not addresses, f"{path.name}: {addresses}"
 
 
@@ -107,7 +107,9 @@ def luminance(colour: str) -> float:
 
 def colour_sets() -> list[dict[str, str]]:
     css = (STATIC / "css" / "tokens.css").read_text()
-    return [dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block)) for block in css.split("color-scheme:")[1:]]
+    return [
+        dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", block)) for block in re.split(r"  color-scheme:", css)[1:]
+    ]
 
 
 def test_text_has_enough_contrast_in_every_set_of_colours():
@@ -164,4 +166,4 @@ def test_the_banner_shows_only_without_a_key(person, monkeypatch):
 def test_signing_out_needs_the_form(person):
     html = person.get("/").content.decode()
     assert '<form method="post" action="/logout">' in html and "csrfmiddlewaretoken" in html
-    assert service is not None
+    assert person.get("/logout").status_code == 405

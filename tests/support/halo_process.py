@@ -34,6 +34,23 @@ def clean_environment(**changes: str) -> dict[str, str]:
     return kept | changes
 
 
+def still_running(processes: list[psutil.Process], within: float = 0.0) -> list[psutil.Process]:
+    """Those that still run after so many seconds. A zombie does not run: not every system's first process reaps."""
+    deadline = time.monotonic() + within
+    while True:
+        running = [process for process in processes if _runs(process)]
+        if not running or time.monotonic() > deadline:
+            return running
+        time.sleep(0.05)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 class RunningHalo:
     """One `halo serve`. What it printed is in `stdout` and `stderr` (files), also while it runs."""
 
@@ -163,6 +180,5 @@ class HaloFactory:
                 halo.stop()
             except subprocess.TimeoutExpired:
                 halo.process.kill()
-            for process in leftovers:
-                if process.is_running():
-                    process.kill()
+            for process in still_running(leftovers):
+                process.kill()

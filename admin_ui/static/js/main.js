@@ -82,7 +82,9 @@ class ChatPage {
     this.list.open(workspace, session);
     if (moved) {
       setText(byData("workspace-name"), baseName(workspace));
-      byData("workspace-button").title = `Workspace ${workspace} (click to open another)`;
+      const button = byData("workspace-button");
+      button.title = `Workspace ${workspace} (click to open another)`;
+      button.setAttribute("aria-label", button.title);
       this.agents.load(workspace);
     }
     this.composer.text.focus({ preventScroll: true });

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from halo_project.supervisor.watch import MAX_RESTARTS
+from tests.support.halo_process import still_running
 
 
 @pytest.mark.parametrize("name", ["web", "worker-1", "beat", "redis"])
@@ -67,7 +68,7 @@ def test_a_crash_loop_stops_everything_and_names_the_child(start_halo):
     assert halo.wait() == 1
     last = halo.stderr.strip().split("\n")[-1]
     assert "beat" in last and f"after {MAX_RESTARTS} restarts" in last and "beat.log" in last
-    assert not any(process.is_running() for process in everyone)
+    assert still_running(everyone) == []
 
 
 def test_C12_five_redis_restarts_in_a_row_and_work_is_taken_again(start_halo):

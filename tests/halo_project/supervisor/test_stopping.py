@@ -7,13 +7,9 @@ import time
 import psutil
 import pytest
 
+from tests.support.halo_process import still_running
+
 MAX_STOP_S = 10.0
-
-
-def gone(processes, within: float = 0.0) -> list[psutil.Process]:
-    """Those of the processes that still run after so many seconds."""
-    _, alive = psutil.wait_procs(processes, timeout=within)
-    return [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -24,7 +20,7 @@ def test_a_signal_stops_every_process_in_time(start_halo, number):
     started = time.monotonic()
     assert halo.stop(number) == 0
     assert time.monotonic() - started < MAX_STOP_S
-    assert gone(everyone) == []
+    assert still_running(everyone) == []
     assert not halo.home.redis_socket.exists() and not halo.home.server_state.exists()
     assert "Traceback" not in halo.logs()
 
@@ -39,7 +35,7 @@ def test_a_second_signal_hurries(start_halo):
     started = time.monotonic()
     halo.stop(signal.SIGINT)
     assert time.monotonic() - started < 4
-    assert gone(everyone, 1) == []
+    assert still_running(everyone, 1) == []
 
 
 def test_children_that_do_not_listen_are_killed_in_time(start_halo):
@@ -50,7 +46,7 @@ def test_children_that_do_not_listen_are_killed_in_time(start_halo):
     started = time.monotonic()
     halo.stop()
     assert time.monotonic() - started < MAX_STOP_S
-    assert gone(everyone, 1) == []
+    assert still_running(everyone, 1) == []
 
 
 def test_it_can_be_stopped_while_it_starts(start_halo):
@@ -60,7 +56,7 @@ def test_it_can_be_stopped_while_it_starts(start_halo):
     started = time.monotonic()
     assert halo.stop() == 0
     assert time.monotonic() - started < MAX_STOP_S
-    assert gone(everyone, 1) == []
+    assert still_running(everyone, 1) == []
 
 
 def test_children_end_when_the_supervisor_is_killed_and_the_next_serve_waits_for_them(start_halo):
@@ -69,7 +65,7 @@ def test_children_end_when_the_supervisor_is_killed_and_the_next_serve_waits_for
     halo.process.kill()
     halo.process.wait()
     second = start_halo(HALO_HOME=str(halo.home.home), HALO_PORT=str(halo.port))
-    assert gone(children) == []
+    assert still_running(children) == []
     assert second.health()[0] == 200
 
 
@@ -81,7 +77,7 @@ def test_a_start_ends_a_redis_server_that_outlived_its_guard(start_halo):
     others = [process for process in halo.processes()[1:] if process.pid != redis.pid]
     halo.process.kill()
     halo.process.wait()
-    assert gone(others, MAX_STOP_S) == []
+    assert still_running(others, MAX_STOP_S) == []
     assert redis.is_running()
     start_halo(HALO_HOME=str(halo.home.home))
-    assert gone([redis]) == []
+    assert still_running([redis]) == []
