@@ -44,7 +44,7 @@ fix: dev ## mend what ruff can mend
 	$(BIN)/ruff format $(CODE)
 
 bench: dev ## measure, on this machine
-	$(BIN)/python benchmarks/run.py $(ARGS)
+	$(BIN)/python -m benchmarks.run $(ARGS)
 
 # Hashes and no addresses. Versions that a lock holds already are kept unless UPGRADE=--upgrade is given.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-config --no-header --no-annotate --python-version 3.11 $(UPGRADE)

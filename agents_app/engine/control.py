@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from typing import Any
 
 
 class CutOff(StrEnum):
@@ -24,9 +25,9 @@ class RoundControl:
         self.yield_soon = False
         self._confirm = confirm
         self.reason: CutOff | None = None
-        self._task: asyncio.Task | None = None
+        self._task: asyncio.Task[Any] | None = None
 
-    def attach(self, task: asyncio.Task) -> None:
+    def attach(self, task: asyncio.Task[Any]) -> None:
         self._task = task
         if self.reason is not None:
             task.cancel()

@@ -22,7 +22,8 @@ def _replace(block: Block) -> Block:
     if block.get("type") == "image":
         return {"type": "text", "text": PLACEHOLDER}
     inner = block.get("content")
-    has_image = isinstance(inner, list) and any(part.get("type") == "image" for part in inner)
-    if block.get("type") == "tool_result" and has_image:
+    if block.get("type") != "tool_result" or not isinstance(inner, list):
+        return block
+    if any(part.get("type") == "image" for part in inner):
         return {**block, "content": [_replace(part) for part in inner]}
     return block

@@ -22,6 +22,6 @@ class RetryPolicy:
         base = _BASE_S.get(error.kind)
         if base is None or attempt >= self.attempts:
             return None
-        wait = min(base * 2 ** (attempt - 1), _CAP_S)
+        wait: float = min(base * 2 ** (attempt - 1), _CAP_S)
         asked = min(error.retry_after_s or 0.0, _CAP_S)  # what the vendor asked for, when that is longer
         return (max(wait, asked) + random.uniform(0, _JITTER_S)) * self.scale
