@@ -4,16 +4,13 @@ Opened by the runner for one run and closed at its end; parsed logs are kept for
 writes the files.
 """
 
-import time
 from collections import OrderedDict
 from pathlib import Path
 
 from agents_app.engine.control import RoundControl
 from agents_app.process_ledger import ProcessLedger
 from halo_project.clock import iso_ms, now_ms
-from halo_project.database import db
 from halo_project.timing import Timing
-from sessions_app import rounds
 from sessions_app.bus import Bus, BusError
 from sessions_app.events import Completed
 from sessions_app.identifiers import SessionKey
@@ -65,9 +62,7 @@ class HeldSession:
         self.healthy = True  # False: memory and files may differ, so the parsed logs are not kept
         self._bus = bus
         self._cache = cache
-        self._timing = timing
-        self._last_columns = time.monotonic()
-        step = TAKEOVER_SEQ_STEP if begun.lease.taken_over else 0
+        step = TAKEOVER_SEQ_STEP * begun.lease.takeovers
         publisher = Publisher(
             bus, self.key, seq=begun.session.event_seq + step, coalesce_s=timing.stream_coalesce_ms / 1000
         )
@@ -123,15 +118,6 @@ class HeldSession:
         if output is not None:
             fixed["output"] = output
         return Columns(fixed=fixed)
-
-    async def progress(self) -> None:
-        """Show life on the row in the middle of a turn, at most once per `row_throttle`."""
-        if time.monotonic() - self._last_columns < self._timing.row_throttle:
-            return
-        self._last_columns = time.monotonic()
-        state = self.store.state
-        fixed = {"context_tokens": state.context_tokens, "last_activity_at": iso_ms(now_ms())}
-        await db(rounds.progress, self.lease, Columns(fixed=fixed))
 
     async def drain(self) -> None:
         await self.store.publisher.drain()

@@ -102,7 +102,7 @@ def _settle(
         if finished and lease.base_row is not None and held.last_reply_id() != lease.base_row:
             outcome.write(outcome.Outcome(lease.session_pk, held.last_user_row_id(), "done", "", ""))
 
-    return rounds.finish(lease, columns, owed, lease.round_id, now)
+    return rounds.finish(lease, columns, owed, lease.round_id, now, was_run=finished)
 
 
 def _stop_is_pending(lease: leases.Lease) -> bool:

@@ -81,10 +81,8 @@ class Runner:
 
     async def renew(self) -> None:
         """Renew every lease, end the rounds whose lease is gone, and notice controls whose signal was missed."""
-        if not self.held:
-            return
-        held = list(self.held.values())
-        waiting = await db(_renew, [each.lease for each in held], self.owner)
+        held, active = list(self.held.values()), list(self._tasks)
+        waiting = await db(_renew, [each.lease for each in held], active, self.owner)
         for each in held:
             if not each.lease.may_write() and (each.lease.lost or each.lease.deleting) and each.control is not None:
                 each.control.cut_off(CutOff.LOST)
@@ -132,7 +130,7 @@ class Runner:
         self.held[session_pk] = held
         try:
             await self._run_held(held, begun)
-        except Exception:
+        except BaseException:
             held.healthy = False
             await db(leases.park, held.lease)  # a lost lease has no row of ours; any other is taken over and recovered
             raise
@@ -189,7 +187,11 @@ class Runner:
         control.attach(task)
         try:
             return await task
-        except (LeaseLost, asyncio.CancelledError):
+        except asyncio.CancelledError:
+            if control.reason is None or not task.cancelled():
+                raise
+            return RoundResult(status="cut_off")  # cut off before its first step: nothing to land
+        except LeaseLost:
             raise
         except Exception as error:  # noqa: BLE001 logged, and told to the reader as an error row
             return self._land_fault(held, error)
@@ -240,7 +242,7 @@ class Runner:
     async def _fail(self, held: HeldSession, error: HaloError) -> None:
         """Nobody can answer (agent gone, no key): the messages wait as failed, with the reason."""
         await held.drain()
-        failed = await db(_fail_and_release, held.lease, error.message)
+        failed = await db(_fail_and_release, held.lease, error.message, held.columns_now())
         await self._tell_failed(held.session, failed, error.message)
 
     async def _tell_failed(self, session: AgentSession, rows: list[QueuedMessage], sentence: str) -> None:
@@ -254,12 +256,13 @@ class Runner:
             logger.warning("viewers do not hear of a failed message: %s", error)
 
 
-def _renew(held: list[leases.Lease], owner: ProcessIdentity) -> list[dict[str, Any]]:
+def _renew(held: list[leases.Lease], active: list[int], owner: ProcessIdentity) -> list[dict[str, Any]]:
+    leases.park_forgotten(owner, active)
     leases.renew_all(held, owner, utcnow())
     return queue.waiting([lease.session_pk for lease in held])
 
 
-def _fail_and_release(lease: leases.Lease, sentence: str) -> list[QueuedMessage]:
+def _fail_and_release(lease: leases.Lease, sentence: str, columns: rounds.Columns | None = None) -> list[QueuedMessage]:
     failed = queue.fail_queued(lease.session_pk, sentence)
-    rounds.release(lease)
+    rounds.release(lease, columns)
     return failed

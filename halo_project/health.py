@@ -1,6 +1,7 @@
 """`GET /api/health`: is every part there? Cheap, open to anyone, and it tells nothing that is secret."""
 
 import asyncio
+import json
 import logging
 import time
 from typing import Any
@@ -60,5 +61,20 @@ def _select_one() -> None:
 
 
 async def _count_workers() -> int:
-    """Workers whose heartbeat key has not expired."""
-    return len([name async for name in async_redis().scan_iter(match=key("worker", "*"), count=1000)])
+    """Workers that have sent a heartbeat lately, of those that the supervisor has running.
+
+    Asking by pid, because the heartbeat of a worker that is no more outlives it by some seconds.
+    """
+    pids = _worker_pids()
+    if not pids:
+        await async_redis().ping()
+        return 0
+    return int(await async_redis().exists(*(key("worker", pid) for pid in pids)))
+
+
+def _worker_pids() -> list[int]:
+    try:
+        state = json.loads(settings.HALO_HOME.server_state.read_bytes())
+    except FileNotFoundError:
+        return []
+    return [pid for name, pid in state["children"].items() if name.startswith("worker-")]

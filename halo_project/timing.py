@@ -13,8 +13,6 @@ class Timing:
     sweep_every: float = 15.0
     queued_grace: float = 5.0
     stream_coalesce_ms: float = 15.0
-    inflight_save: float = 2.0
-    row_throttle: float = 5.0
     stream_expire: float = 3600.0
     worker_heartbeat: float = 2.0
     worker_dead: float = 8.0

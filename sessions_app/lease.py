@@ -146,6 +146,12 @@ def park(lease: Lease) -> None:
     SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(owner=None)
 
 
+def park_forgotten(owner: ProcessIdentity, active: Iterable[int]) -> int:
+    """Give up rows of this process that no running session of it stands for: their release failed, say with the
+    database away. Without this a live process would hold them for ever."""
+    return SessionRun.objects.filter(owner=owner.token).exclude(session_id__in=list(active)).update(owner=None)
+
+
 def park_all(owner: ProcessIdentity) -> int:
     """Give up every lease of this process without ending its runs: they count as dead and are taken over."""
     return SessionRun.objects.filter(owner=owner.token).update(owner=None)

@@ -117,3 +117,5 @@ class Publisher:
             await self._bus.publish(self._key, numbered, saved_seq=self.seq if saved else None)
         except BusError as error:
             logger.warning("viewers of %s miss %d events: %s", self._key.session_id, len(numbered), error)
+        except Exception:
+            logger.exception("viewers of %s miss %d events", self._key.session_id, len(numbered))

@@ -83,9 +83,18 @@ def landed(
 
 
 def finish(
-    lease: leases.Lease, columns: Columns, owed: Callable[[], None], ended_round: str, now: datetime
+    lease: leases.Lease,
+    columns: Columns,
+    owed: Callable[[], None],
+    ended_round: str,
+    now: datetime,
+    *,
+    was_run: bool = True,
 ) -> queue.Batch | None:
-    """End a round: write what it owes, then take the next batch, or release the lease (None)."""
+    """End a round: write what it owes, then take the next batch, or release the lease (None).
+
+    was_run: a round really came to its end, so earlier takeovers of this run count no more.
+    """
     with transaction.atomic():
         run = leases.held_run(lease)
         owed()
@@ -93,20 +102,19 @@ def finish(
         batch = queue.next_batch(lease.session_pk, ended_round)
         if batch:
             run.round += 1
-            run.save(update_fields=["round"])
+            run.takeovers = 0 if was_run else run.takeovers
+            run.save(update_fields=["round", "takeovers"])
             lease.round = run.round
             return batch
         run.delete()
         return None
 
 
-def release(lease: leases.Lease) -> None:
+def release(lease: leases.Lease, columns: Columns | None = None) -> None:
     """Give a lease back without looking at the queue (short leases, or a session that cannot be opened)."""
     with transaction.atomic():
-        SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).delete()
-
-
-def progress(lease: leases.Lease, columns: Columns) -> None:
-    """Row columns in the middle of a turn, so that lists show life; throttled by the caller."""
-    with transaction.atomic():
-        columns.apply(leases.held_run(lease).session)
+        session = leases.lock_session(lease.session_pk)
+        held = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation)
+        if session is not None and columns is not None and held.exists():
+            columns.apply(session)
+        held.delete()

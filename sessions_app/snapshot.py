@@ -74,9 +74,9 @@ def _build(
 
 def _seq(session: AgentSession, running: bool, mark: Mark | None) -> int | None:
     """The number that the next event follows; None when nobody knows, and any number may come next."""
-    if mark is not None:
-        return mark.seq
-    return None if running else session.event_seq
+    if not running:
+        return max(session.event_seq, mark.seq if mark is not None else 0)
+    return mark.seq if mark is not None else None
 
 
 def _pending(row: QueuedMessage) -> dict[str, Any]:

@@ -24,6 +24,7 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 from tests.support.halo_process import HaloFactory, RunningHalo  # noqa: E402
+from tests.support.postgres_process import PostgresProcess, postgres_or_skip  # noqa: E402
 from tests.support.redis_process import RedisProcess  # noqa: E402
 
 
@@ -36,6 +37,14 @@ def redis_server() -> Iterator[RedisProcess]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresProcess]:
+    """A PostgreSQL server with an empty database at `.url`, for HALO_DATABASE_URL."""
+    server = postgres_or_skip()
+    yield server
+    server.remove()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from sessions_app.log.encode import clean_text
+
 MAX_COLOURED_CHARS = 50_000  # colouring a bigger block costs more than it helps
 CACHED_TEXTS = 512
 
@@ -99,9 +101,8 @@ def _coloured(code: str, language: str) -> str:
 @lru_cache(maxsize=CACHED_TEXTS)
 def render(text: str) -> str:
     """Safe HTML of one finished block of an answer."""
-    whole = text.encode("utf-8", "replace").decode() if not text.isascii() else text  # old files hold halves of emoji
     return nh3.clean(
-        _PARSER.render(whole),
+        _PARSER.render(clean_text(text)),  # old files hold halves of emoji
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes=_SCHEMES,

@@ -77,11 +77,12 @@ class Watch:
                 self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
-        if message.get("event") == "fatal":
-            if self.shutdown is None:
-                self.fail(message["message"])
-        else:
+        if message["event"] != "fatal":
             self.startup.hear(message)
+        elif self.startup.healthy:
+            self._say(message["message"])  # it may pass: the child is started again like one that crashed
+        elif self.shutdown is None:
+            self.fail(message["message"])
 
     def _reap(self) -> None:
         for child in self.children:
@@ -90,6 +91,7 @@ class Watch:
                     self._take(message)
                 code = child.close()
                 if self.shutdown is None:
+                    self._note_state()
                     self._crashed(child, code)
 
     def _step(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route
 
 from tests.support.browser import launch
 from tests.support.halo_process import RunningHalo
@@ -40,33 +40,33 @@ def _static_file(route: Route) -> None:
         route.fulfill(body="<!doctype html><title>modules</title>", content_type="text/html")
 
 
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A browser of one person; what its pages report as an error fails the test."""
+@pytest.fixture(scope="module")
+def person(browser: Browser, halo_server: RunningHalo) -> Iterator[BrowserContext]:
+    """A browser signed in to the shared server."""
     made = browser.new_context(viewport={"width": 1200, "height": 800})
+    login(made, halo_server)
+    yield made
+    made.close()
+
+
+def login(context: BrowserContext, halo: RunningHalo) -> None:
+    answer = context.request.post(f"{halo.url}/api/auth/login", data={"password": halo.password})
+    assert answer.ok, answer.text()
+
+
+@pytest.fixture
+def page(person: BrowserContext) -> Iterator[Page]:
+    """A new tab of that browser. What its scripts report as an error fails the test."""
+    made = person.new_page()
+    made.set_default_timeout(60_000)  # generous: tests also run on busy machines
     problems: list[str] = []
-    made.on("weberror", lambda error: problems.append(str(error.error)))
+    made.on("pageerror", lambda error: problems.append(str(error)))
     made.on("console", lambda message: problems.append(message.text) if _is_problem(message) else None)
     yield made
     made.close()
     assert not problems, problems
 
 
-def _is_problem(message) -> bool:  # type: ignore[no-untyped-def]
+def _is_problem(message: ConsoleMessage) -> bool:
     # A refused or cut-off request is the subject of some tests; the browser logs it by itself.
     return message.type == "error" and not message.text.startswith(("Failed to load resource", "WebSocket connection"))
-
-
-@pytest.fixture
-def signed_in(context: BrowserContext, halo_server: RunningHalo) -> Page:
-    """The chat page of the shared server, after the login form."""
-    page = context.new_page()
-    sign_in(page, halo_server)
-    return page
-
-
-def sign_in(page: Page, halo: RunningHalo) -> None:
-    page.goto(halo.url + "/")
-    page.fill("input[name=password]", halo.password or "")
-    page.click("button[type=submit]")
-    page.wait_for_selector("[data-connection=connected]")

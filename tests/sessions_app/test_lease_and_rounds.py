@@ -213,3 +213,30 @@ def test_this_process_is_alive_and_a_reused_pid_is_not_it():
     me = this_process()
     assert started_at(me.pid) == me.pid_started
     assert started_at(2**22 + 1) is None
+
+
+def test_a_lease_whose_release_failed_is_given_up_by_its_own_process(session):
+    say(session)
+    begin(session)
+    assert leases.park_forgotten(this_process(), [session.pk]) == 0
+    assert leases.park_forgotten(this_process(), []) == 1
+    assert begin(session).lease.taken_over
+
+
+def test_takeovers_count_until_a_round_really_ends(session):
+    say(session)
+    begin(session, DEAD)
+    second = begin(session)
+    say(session, "next")
+    rounds.finish(second.lease, Columns(), lambda: None, second.lease.round_id, utcnow(), was_run=False)
+    assert SessionRun.objects.get().takeovers == 1
+    rounds.finish(second.lease, Columns(), lambda: None, second.lease.round_id, utcnow())
+    assert SessionRun.objects.get().takeovers == 0
+
+
+def test_a_release_without_a_round_still_keeps_the_event_number(session):
+    say(session)
+    begun = begin(session)
+    rounds.release(begun.lease, Columns(fixed={"event_seq": 41}))
+    session.refresh_from_db()
+    assert session.event_seq == 41 and not SessionRun.objects.exists()

@@ -50,7 +50,7 @@ export class Markdown {
   async send(batch) {
     let html;
     try {
-      html = await this.render(batch.map(([text]) => text));
+      html = await this.render(batch.map(([text]) => whole(text)));
     } catch {
       return; // plain text is shown; the next view of it asks again
     }
@@ -63,6 +63,11 @@ export class Markdown {
       this.kept.delete(text);
     }
   }
+}
+
+/** Old files hold halves of emoji, which no request can carry. */
+function whole(text) {
+  return text.toWellFormed?.() ?? text;
 }
 
 function batches(waiting) {

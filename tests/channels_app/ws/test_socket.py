@@ -53,6 +53,7 @@ async def test_a_session_to_come_has_an_empty_snapshot_and_is_followed_from_its_
         assert (snapshot["seq"], snapshot["cursor"], snapshot["pending"]) == (0, "0-0", [])
         await socket.send(chat(workspace, sessionId="s1", clientMsgId="c1"))
         frames = [await socket.receive(), await socket.receive()]
+        assert {frame["type"] for frame in frames} == {"chat:ack", "chat:queued"}, frames
         ack = next(frame for frame in frames if frame["type"] == "chat:ack")
         queued = next(frame for frame in frames if frame["type"] == "chat:queued")
         assert ack["clientMsgId"] == queued["clientMsgId"] == "c1"
