@@ -18,7 +18,7 @@ from halo_project.supervisor.probe import HealthProbe
 from halo_project.supervisor.ready_text import ready_text
 
 SLOW_S = 20.0
-HOPELESS_S = 90.0
+HOPELESS_S = 300.0
 _REPORTS_WITHIN_S = 5.0
 
 
