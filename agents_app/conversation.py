@@ -1,7 +1,7 @@
 """What every door calls: send words to a session, stop or interrupt it, delete it.
 
 Each call is one transaction whose commit is the acknowledgement, then hints for speed (a published control, a wake-up,
-a pending row for the viewers) that may be lost without harm. Runs, files and models are not touched here.
+a pending row for the viewers) that may be lost without harm. Runs and session files are not touched here.
 """
 
 import logging
@@ -12,6 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from agents_app import deletion
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.inbound_images import InboundImage, save_images
@@ -65,7 +66,9 @@ async def send(
     """
     if not text.strip() and not images:
         raise BadRequest("The message is empty.", code="empty_message")
-    draft = _Draft(workspace, clean_text(text), session_id, agent_id, tuple(images), client_msg_id, kind)
+    draft = _Draft(
+        workspace, clean_text(text).replace("\0", "\ufffd"), session_id, agent_id, tuple(images), client_msg_id, kind
+    )
     accepted, saved_images = await db(_send, draft)
     if not accepted.duplicate:
         await _publish_pending(accepted, draft, saved_images)
@@ -176,10 +179,10 @@ async def _publish_pending(accepted: Accepted, draft: _Draft, images: list[dict[
         logger.warning("viewers do not see a pending message yet: %s", error)
 
 
-async def _wake(session_pk: int, kind: str, round_id: str = "") -> None:
+async def _wake(session_pk: int, kind: str, round_id: str = "", row: int | None = None) -> None:
     """Tell a running holder, and queue a wake-up for the case that there is none. Both are hints."""
     try:
-        await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id})
+        await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id, "row": row})
     except BusError as error:
         logger.warning("a running turn hears of a %s only by its next renewal: %s", kind, error)
     await dispatch_soon(session_pk)
@@ -189,12 +192,12 @@ async def _control(workspace: str, session_id: str, control: str) -> bool:
     found = await db(_enqueue_control, workspace, session_id, control)
     if found is None:
         return False
-    session_pk, round_id = found
-    await _wake(session_pk, control, round_id)
+    session_pk, round_id, row = found
+    await _wake(session_pk, control, round_id, row)
     return True
 
 
-def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int, str] | None:
+def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int, str, int] | None:
     session = find_session(find_workspace(workspace), check_session_id(session_id))
     if session is None:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
@@ -208,14 +211,11 @@ def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int
         round_id = f"{run.run_id}:{run.round}" if run is not None else ""
         same = QueuedMessage.objects.filter(
             session=session, state=queue.State.QUEUED, control=control, control_round=round_id
-        )
-        if not same.exists():
-            queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control=control, control_round=round_id)
-    return session.pk, round_id
+        ).first()
+        row = same or queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control=control, control_round=round_id)
+    return session.pk, round_id, row.pk
 
 
 async def delete(*, workspace: str, session_id: str) -> int:
     """Delete a session and all below it. See `deletion.py`."""
-    from agents_app import deletion
-
     return await deletion.delete(workspace=workspace, session_id=session_id)

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from agents_app.process_ledger import end_leftovers
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict, NotFound
@@ -65,6 +66,15 @@ def _tombstone(workspace: str, session_id: str) -> list[AgentSession]:
     return subtree
 
 
+async def finish_and_announce(session_pk: int) -> bool:
+    """`finish_delete`, told to the viewers: for the holder that was in the way and for the sweep."""
+    session = await db(AgentSession.objects.filter(pk=session_pk).first)
+    done = await db(finish_delete, session_pk)
+    if done and session is not None:
+        await _announce([session])
+    return done
+
+
 def finish_delete(session_pk: int) -> bool:
     """Remove files and row of a tombstoned session. False while somebody alive holds it."""
     with transaction.atomic():
@@ -74,6 +84,7 @@ def finish_delete(session_pk: int) -> bool:
         lease = leases.acquire(session, SessionRun.Kind.MAINTENANCE, this_process(), utcnow(), settings.HALO_TIMING)
         if lease is None:
             return False
+        end_leftovers(lease.commands)
         for path in files_of(session):
             path.unlink(missing_ok=True)
         session.delete()

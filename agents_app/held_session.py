@@ -6,10 +6,11 @@ writes the files.
 
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 from agents_app.engine.control import RoundControl
 from agents_app.process_ledger import ProcessLedger
-from halo_project.clock import iso_ms, now_ms
+from halo_project.clock import iso_ms, now_ms, utcnow
 from halo_project.timing import Timing
 from sessions_app.bus import Bus, BusError
 from sessions_app.events import Completed
@@ -57,6 +58,7 @@ class HeldSession:
         self.control: RoundControl | None = None
         self.rounds_run = 0
         self.last_row_id = ""
+        self.own_controls: set[int] = set()  # rows of controls that made the present round what it is
         self.system_prompt = ""
         self._noted_context: str | None = None
         self.healthy = True  # False: memory and files may differ, so the parsed logs are not kept
@@ -106,17 +108,19 @@ class HeldSession:
     def noted(self, system_prompt: str) -> None:
         self._noted_context = system_prompt
 
-    def columns_now(self, output: str | None = None) -> Columns:
+    def columns_now(self, output: str | None = None, *, stopped: bool = False) -> Columns:
         """What the end of a round writes on the session's row, the number of the coming `complete` included."""
         state = self.store.state
-        fixed = {
+        fixed: dict[str, Any] = {
             "context_tokens": state.context_tokens,
             "total_output_tokens": state.output_tokens,
             "last_activity_at": iso_ms(now_ms()),
             "event_seq": self.store.publisher.seq + 1,
         }
         if output is not None:
-            fixed["output"] = output
+            fixed["output"] = output.replace("\0", "\ufffd")
+        if stopped:
+            fixed["stopped_at"] = utcnow()
         return Columns(fixed=fixed)
 
     async def drain(self) -> None:

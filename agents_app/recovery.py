@@ -38,27 +38,36 @@ NUDGE = (
 async def recover(held: HeldSession) -> queue.Batch | None:
     """Bring a taken-over session in order; returns its next batch, or None when nothing is left and it is released."""
     ended = await asyncio.to_thread(end_leftovers, held.lease.commands)
+    await db(leases.note_commands, held.lease, [])
     logger.warning("session %s: taken over from a dead worker (%d commands ended)", held.key.session_id, ended)
-    was_open = held.lease.base_row is not None and is_open(held)
+    begun = await db(_queued_stamps, held.session.pk)
+    was_open = held.lease.base_row is not None and is_open(held, begun)
     await _level_files(held)
-    nudge = await _close_open_turn(held) if was_open else False
+    nudge = was_open and _may_nudge(held)
     held.store.finish_reply()
     await held.store.save()
     await held.drain()
     return await db(_settle, held.lease, held.columns_now(), nudge, not was_open, held)
 
 
-def is_open(held: HeldSession) -> bool:
-    """True when the last round was cut off: the model still owes an answer, and no error row says why it gave none."""
-    return held.store.raw.has_open_turn() and not _ended_in_error(held)
+def is_open(held: HeldSession, queued_stamps: list[str]) -> bool:
+    """True when the last round was cut off: the model still owes an answer, no row says why it gave none, and the last
+    words are not those of a message that is about to land and be answered anyway."""
+    raw = held.store.raw
+    return raw.has_open_turn() and not _says_why(held) and not any(raw.ends_with_stamp(one) for one in queued_stamps)
 
 
-def _ended_in_error(held: HeldSession) -> bool:
+def _queued_stamps(session_pk: int) -> list[str]:
+    return [queue.stamp_of(row) for row in queue.pending(session_pk)]
+
+
+def _says_why(held: HeldSession) -> bool:
+    """The newest row tells how the round ended without an answer: an error, a refusal, an empty reply."""
     for row in reversed(held.store.state.rows):
-        if row.get("type") == "notification":
-            return str(row.get("content", "")).startswith("Error: ")
-        if row.get("role") == "user":
-            return False
+        if row.get("type") in ("usage", "context"):
+            continue
+        endings = ("Error: ", texts.REFUSAL_SIGN, texts.EMPTY_REPLY)
+        return row.get("type") == "notification" and str(row.get("content", "")).startswith(endings)
     return False
 
 
@@ -76,8 +85,8 @@ async def _level_files(held: HeldSession) -> None:
     await store.save()
 
 
-async def _close_open_turn(held: HeldSession) -> bool:
-    """True when the session is to be nudged; False when it kept ending its workers and is left alone."""
+def _may_nudge(held: HeldSession) -> bool:
+    """Only roots are nudged; a session that kept ending its workers is told to its reader and left alone."""
     if held.lease.takeovers >= MAX_TAKEOVERS:
         held.store.emit(Notice(texts.CRASH_LOOP))
         return False

@@ -10,11 +10,13 @@ import uuid
 from typing import Any
 
 from agents_app import outcome, recovery
+from agents_app.deletion import finish_and_announce
 from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop import Round, RoundResult, RoundSetup
 from agents_app.engine.repair import repair
 from agents_app.held_session import HeldSession, SessionCache
 from agents_app.landing import land
+from agents_app.process_ledger import end_leftovers
 from agents_app.round_setup import note_context, prepare_round
 from agents_app.wake import dispatch_soon
 from halo_project.clock import utcnow
@@ -47,6 +49,7 @@ class Runner:
         self._slots = slots
         self._tasks: dict[int, asyncio.Task] = {}
         self._again: set[int] = set()
+        self._bounced: dict[int, asyncio.Task] = {}
         self._cache = SessionCache()
 
     # -- called by the worker -------------------------------------------------------------------------------------
@@ -59,11 +62,16 @@ class Runner:
             self._again.add(session_pk)
             self.signal({"session": session_pk, "kind": "message"})
         elif len(self._tasks) >= self._slots:
-            loop = asyncio.get_running_loop()
-            loop.call_later(NO_SLOT_RETRY_S, lambda: loop.create_task(dispatch_soon(session_pk)))
+            if session_pk not in self._bounced:
+                self._bounced[session_pk] = asyncio.get_running_loop().create_task(self._bounce(session_pk))
         else:
             task = asyncio.get_running_loop().create_task(self._guarded(session_pk), name=f"session-{session_pk}")
             self._tasks[session_pk] = task
+
+    async def _bounce(self, session_pk: int) -> None:
+        await asyncio.sleep(NO_SLOT_RETRY_S)
+        del self._bounced[session_pk]
+        await dispatch_soon(session_pk)
 
     def signal(self, message: dict[str, Any]) -> None:
         """A published control: acts at once on a round that runs here. The queue row behind it is what counts."""
@@ -76,13 +84,16 @@ class Runner:
         elif kind == "delete":
             held.lease.deleting = True
             held.control.cut_off(CutOff.LOST)
-        elif round_id in ("", held.lease.round_id) and kind in ("stop", "interrupt"):
+        elif round_id == held.lease.round_id and message.get("row") not in held.own_controls:
             held.control.cut_off(CutOff(kind))
 
     async def renew(self) -> None:
         """Renew every lease, end the rounds whose lease is gone, and notice controls whose signal was missed."""
-        held, active = list(self.held.values()), list(self._tasks)
-        waiting = await db(_renew, [each.lease for each in held], active, self.owner)
+        held = list(self.held.values())
+        waiting, rows = await db(_renew, [each.lease for each in held], self.owner)
+        forgotten = [(pk, generation) for pk, generation in rows if pk not in self._tasks]
+        if forgotten:
+            await db(leases.park_rows, forgotten)
         for each in held:
             if not each.lease.may_write() and (each.lease.lost or each.lease.deleting) and each.control is not None:
                 each.control.cut_off(CutOff.LOST)
@@ -98,6 +109,8 @@ class Runner:
         tasks = list(self._tasks.values())
         if tasks:
             await asyncio.wait(tasks, timeout=grace_s)
+        for held in list(self.held.values()):
+            held.lease.lost = True  # whoever is still at it must not write once the leases are given up
         await db(leases.park_all, self.owner)
 
     # -- one session ----------------------------------------------------------------------------------------------
@@ -150,33 +163,35 @@ class Runner:
     async def _one_batch(self, held: HeldSession, batch: queue.Batch) -> queue.Batch | None:
         """Land what is due, run a round over it unless it was stopped, and finish. None when the lease was released."""
         held.control = RoundControl(confirm=lambda: db(queue.has_queued, held.session.pk))
+        held.own_controls = {row.pk for row in batch.controls}
         setup: RoundSetup | None = None
-        if batch.rows and batch.stop is None:
-            try:
+        try:
+            if batch.rows and batch.stop is None:
                 setup = await prepare_round(held, lambda: self.shutting_down)
-            except HaloError as error:
-                await self._fail(held, error)
-                return None
-        if setup is not None and held.rounds_run:
-            held.store.emit(RoundStarted())
-        await self._land(held, batch)
-        result = RoundResult()
+            if setup is not None and held.rounds_run:
+                held.store.emit(RoundStarted())
+            await self._land(held, batch)
+        except LeaseLost:
+            raise
+        except Exception as error:  # noqa: BLE001 told to the sender, and logged where it is unexpected
+            await self._fail(held, _sentence(held.key.session_id, error))
+            return None
         if batch.stop is not None:
             held.store.emit(Stopped())
+        result: RoundResult | None = None
         if setup is not None:
             note_context(held)
             result = await self._round(held, setup)
         if held.control.reason is CutOff.LOST:
             raise LeaseLost("The session was deleted or taken over.")
-        return await self._finish(held, result)
+        return await self._finish(held, result, stopped=batch.stop is not None)
 
     async def _land(self, held: HeldSession, batch: queue.Batch) -> None:
-        controls = [*batch.interrupts, *([batch.stop] if batch.stop else [])]
         base_row = held.last_reply_id() if held.lease.base_row is None else None
         landed = land(held.store, batch.rows, held.workspace)
         await held.store.save()
         state = queue.State.FOLDED if batch.stop is not None else queue.State.LANDED
-        await db(rounds.landed, held.lease, batch.rows, controls, state, landed.columns, base_row)
+        await db(rounds.landed, held.lease, batch.rows, batch.controls, state, landed.columns, base_row)
         held.last_row_id = landed.last_row_id or held.last_row_id
 
     async def _round(self, held: HeldSession, setup: RoundSetup) -> RoundResult:
@@ -204,17 +219,17 @@ class Runner:
         held.store.emit(Failed(text, "internal"))
         return RoundResult(status="failed")
 
-    async def _finish(self, held: HeldSession, result: RoundResult) -> queue.Batch | None:
+    async def _finish(self, held: HeldSession, result: RoundResult | None, *, stopped: bool) -> queue.Batch | None:
         held.store.finish_reply()
         await held.store.save()
         if held.control is not None and held.control.reason is CutOff.SHUTDOWN:
             return queue.Batch()  # not ended: the run is parked, and another worker goes on with it
         await held.drain()
-        owed = outcome.Outcome(held.session.pk, held.last_row_id, result.status, result.output, result.final_output)
+        owed = self._owed(held, result, stopped)
         following = await db(
             rounds.finish,
             held.lease,
-            held.columns_now(output=result.output),
+            held.columns_now(output=None if result is None else result.output, stopped=stopped),
             lambda: outcome.write(owed),
             held.lease.round_id,
             utcnow(),
@@ -222,47 +237,55 @@ class Runner:
         held.control = None
         return following
 
+    @staticmethod
+    def _owed(held: HeldSession, result: RoundResult | None, stopped: bool) -> outcome.Outcome:
+        if result is None:
+            return outcome.Outcome(held.session.pk, held.last_row_id, "stopped" if stopped else "interrupted", "", "")
+        return outcome.Outcome(held.session.pk, held.last_row_id, result.status, result.output, result.final_output)
+
     # -- sessions that cannot run ---------------------------------------------------------------------------------
 
     async def _finish_deletion(self, begun: rounds.Begun) -> None:
-        from agents_app.deletion import finish_delete
-
+        await asyncio.to_thread(end_leftovers, begun.lease.commands)
         await db(rounds.release, begun.lease)
-        await db(finish_delete, begun.session.pk)
+        await finish_and_announce(begun.session.pk)
 
     async def _refuse(self, begun: rounds.Begun, error: Exception) -> None:
         """The session cannot be opened: its messages wait as failed, with the reason, until something is sent."""
-        if isinstance(error, HaloError):
-            sentence = error.message
-        else:
-            logger.error("session %s cannot be opened", begun.session.session_id, exc_info=error)
-            sentence = f"This session's files cannot be opened ({type(error).__name__}: {error})."
-        await self._tell_failed(begun.session, await db(_fail_and_release, begun.lease, sentence), sentence)
+        sentence = _sentence(begun.session.session_id, error)
+        if begun.lease.taken_over and not isinstance(error, HaloError):
+            await db(leases.park, begun.lease)  # what the dead worker left still has to be recovered: try again later
+            return
+        failed = await db(rounds.fail, begun.lease, sentence, rounds.Columns())
+        await self._tell_failed(begun.session, failed, sentence)
 
-    async def _fail(self, held: HeldSession, error: HaloError) -> None:
-        """Nobody can answer (agent gone, no key): the messages wait as failed, with the reason."""
+    async def _fail(self, held: HeldSession, sentence: str) -> None:
+        """Nobody can answer (agent gone, no key, disk full): the messages wait as failed, with the reason."""
+        held.healthy = False
         await held.drain()
-        failed = await db(_fail_and_release, held.lease, error.message, held.columns_now())
-        await self._tell_failed(held.session, failed, error.message)
+        failed = await db(rounds.fail, held.lease, sentence, held.columns_now())
+        await self._tell_failed(held.session, failed, sentence)
 
     async def _tell_failed(self, session: AgentSession, rows: list[QueuedMessage], sentence: str) -> None:
         key = SessionKey(session.workspace_id, session.session_id)
         frames = [
             {"type": "chat:failed", "sessionId": key.session_id, "rowId": row.row_id, "error": sentence} for row in rows
         ]
+        frames.append({"type": "chat:complete", "sessionId": key.session_id})
         try:
             await self.bus.publish(key, frames)
         except BusError as error:
             logger.warning("viewers do not hear of a failed message: %s", error)
 
 
-def _renew(held: list[leases.Lease], active: list[int], owner: ProcessIdentity) -> list[dict[str, Any]]:
-    leases.park_forgotten(owner, active)
+def _sentence(session_id: str, error: Exception) -> str:
+    """What a person is told of a session that cannot go on; what nobody expected is logged whole."""
+    if isinstance(error, HaloError):
+        return error.message
+    logger.error("session %s cannot go on", session_id, exc_info=error)
+    return f"This session cannot go on ({type(error).__name__}: {error})."
+
+
+def _renew(held: list[leases.Lease], owner: ProcessIdentity) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
     leases.renew_all(held, owner, utcnow())
-    return queue.waiting([lease.session_pk for lease in held])
-
-
-def _fail_and_release(lease: leases.Lease, sentence: str, columns: rounds.Columns | None = None) -> list[QueuedMessage]:
-    failed = queue.fail_queued(lease.session_pk, sentence)
-    rounds.release(lease, columns)
-    return failed
+    return queue.waiting([lease.session_pk for lease in held]), leases.rows_of(owner)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from django.conf import settings
 
 from agents_app import recovery
-from agents_app.deletion import finish_delete
+from agents_app.deletion import finish_and_announce
 from agents_app.runner import Runner
 from agents_app.runtimes.registry import close_clients, warm_up
 from halo_project.clock import now_ms
@@ -104,15 +104,21 @@ class Worker:
         for session_pk in found.wake:
             self._runner.submit(session_pk)
         for session_pk in found.delete:
-            await db(finish_delete, session_pk)
+            try:
+                await finish_and_announce(session_pk)
+            except Exception:
+                logger.exception("session row %s: its deletion could not be finished", session_pk)
 
     async def _listen(self) -> None:
         assert self._runner is not None
         async for message in get_bus().signals():
-            if message["kind"] == RESYNC:  # signals may have been lost: look into the queue instead
-                await self._runner.renew()
-            else:
-                self._runner.signal(message)
+            try:
+                if message["kind"] == RESYNC:  # signals may have been lost: look into the queue instead
+                    await self._runner.renew()
+                else:
+                    self._runner.signal(message)
+            except Exception:
+                logger.exception("a signal was not obeyed; the next renewal looks into the queue")
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -1,6 +1,7 @@
 """The lease: one writer per session, kept as a `SessionRun` row that exists exactly while it is held.
 
-All functions here are synchronous and run inside `db()`. Each transaction first locks the session's row. A holder may
+All functions here are synchronous and run inside `db()`. Whoever decides about a lease first locks the session's row;
+renewing, parking and notes touch only rows of this process or generation. A holder may
 write files only while it believes in its lease (`Lease.may_write`), which needs no query; belief is refreshed by
 `renew_all` and fades `lease_belief` seconds after the last renewal.
 """
@@ -79,12 +80,13 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         return None
     session.generation += 1
     session.save(update_fields=["generation"])
-    taken_over, commands = run is not None, list(run.commands) if run is not None else []
+    taken_over = run is not None
+    # A group number means something only on the host it is from. Kept on the row until the new holder ended them.
+    commands = list(run.commands) if run is not None and run.host == owner.host else []
     if run is None:
         run = SessionRun(session=session, run_id=uuid.uuid4(), kind=kind, round=1, acquired_at=now)
     else:
         run.takeovers += 1
-        run.commands = []
     run.owner, run.host, run.pid, run.pid_started = owner.token, owner.host, owner.pid, owner.pid_started
     run.generation, run.heartbeat_at = session.generation, now
     run.save()
@@ -146,10 +148,16 @@ def park(lease: Lease) -> None:
     SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(owner=None)
 
 
-def park_forgotten(owner: ProcessIdentity, active: Iterable[int]) -> int:
+def rows_of(owner: ProcessIdentity) -> list[tuple[int, int]]:
+    """(session, generation) of every lease row of this process."""
+    return list(SessionRun.objects.filter(owner=owner.token).values_list("session_id", "generation"))
+
+
+def park_rows(rows: Iterable[tuple[int, int]]) -> None:
     """Give up rows of this process that no running session of it stands for: their release failed, say with the
     database away. Without this a live process would hold them for ever."""
-    return SessionRun.objects.filter(owner=owner.token).exclude(session_id__in=list(active)).update(owner=None)
+    for session_pk, generation in rows:
+        SessionRun.objects.filter(session_id=session_pk, generation=generation).update(owner=None)
 
 
 def park_all(owner: ProcessIdentity) -> int:

@@ -7,6 +7,7 @@ predecessor. One host is supported; the host field is kept so that a foreign row
 import functools
 import os
 import secrets
+import sys
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,12 @@ def host_id() -> str:
 
 
 def started_at(pid: int) -> str | None:
-    """When the process started, as text to compare; None when there is no such process (or only its zombie)."""
+    """When the process started, as opaque text to compare; None when there is no such process (or only its zombie).
+
+    On Linux the raw start ticks: a time of day would move with the clock, and every live process would look dead.
+    """
+    if sys.platform == "linux":
+        return _ticks(pid)
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -44,6 +50,15 @@ def started_at(pid: int) -> str | None:
         return f"{process.create_time():.2f}"
     except psutil.Error:
         return None
+
+
+def _ticks(pid: int) -> str | None:
+    try:
+        # The name in parentheses may hold anything; the state is the first field after it, the start time the 20th.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else fields[19].decode()
 
 
 _current: ProcessIdentity | None = None

@@ -7,8 +7,6 @@ Synchronous; every function that changes rows runs inside a transaction that has
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db import transaction
-
 from halo_project.clock import iso_ms
 from sessions_app.identifiers import new_row_id
 from sessions_app.models import AgentSession, QueuedMessage
@@ -24,6 +22,10 @@ class Batch:
     rows: list[QueuedMessage] = field(default_factory=list)
     stop: QueuedMessage | None = None
     interrupts: list[QueuedMessage] = field(default_factory=list)
+
+    @property
+    def controls(self) -> list[QueuedMessage]:
+        return [*self.interrupts, *([self.stop] if self.stop is not None else [])]
 
     def __bool__(self) -> bool:
         return bool(self.rows) or self.stop is not None or bool(self.interrupts)
@@ -133,12 +135,21 @@ def pending(session_pk: int) -> list[QueuedMessage]:
 
 
 def fail_queued(session_pk: int, sentence: str) -> list[QueuedMessage]:
-    """The session cannot be opened: its queued messages wait, with the reason, for the next send. Returns them."""
-    with transaction.atomic():
-        rows = list(QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).exclude(kind=Kind.CONTROL))
-        QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.FAILED, error=sentence)
-        QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).update(state=State.DROPPED)
+    """The session cannot be opened: its queued messages wait, with the reason, for the next send. Returns them.
+
+    Inside a transaction that holds the session's lock.
+    """
+    waiting = QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED)
+    rows = list(waiting.exclude(kind=Kind.CONTROL))
+    QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.FAILED, error=sentence)
+    waiting.filter(kind=Kind.CONTROL).update(state=State.DROPPED)
     return rows
+
+
+def carry_over(controls: list[QueuedMessage], round_id: str) -> None:
+    """Controls that make the coming round what it is belong to it until it lands: a crash must not forget them."""
+    if controls:
+        QueuedMessage.objects.filter(pk__in=[row.pk for row in controls]).update(control_round=round_id)
 
 
 def requeue_failed(session: AgentSession) -> None:
@@ -163,9 +174,9 @@ def forgotten(now: datetime, grace_s: float) -> list[int]:
 def waiting(session_pks: list[int]) -> list[dict]:
     """Queued rows of sessions that are held, in the form of a published signal: for signals that were missed."""
     rows = QueuedMessage.objects.filter(session_id__in=session_pks, state=State.QUEUED).values_list(
-        "session_id", "kind", "control", "control_round"
+        "session_id", "kind", "control", "control_round", "id"
     )
     return [
-        {"session": pk, "kind": control if kind == Kind.CONTROL else "message", "round": round_id}
-        for pk, kind, control, round_id in rows
+        {"session": pk, "kind": control if kind == Kind.CONTROL else "message", "round": round_id, "row": row}
+        for pk, kind, control, round_id, row in rows
     ]

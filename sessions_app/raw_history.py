@@ -65,6 +65,13 @@ class RawHistory:
             for block in _blocks(message)
         )
 
+    def ends_with_stamp(self, stamp: str) -> bool:
+        """True when the newest words are those of the message with this stamp."""
+        if not self.messages or self.messages[-1].get("role") != "user":
+            return False
+        texts = [block for block in _blocks(self.messages[-1]) if block.get("type") == "text"]
+        return bool(texts) and str(texts[-1].get("text", "")).startswith(f"[{stamp}]")
+
     def has_open_turn(self) -> bool:
         """True when the last words are a user's or a tool's: the model still owes an answer."""
         if not self.messages:

@@ -105,16 +105,24 @@ def finish(
             run.takeovers = 0 if was_run else run.takeovers
             run.save(update_fields=["round", "takeovers"])
             lease.round = run.round
+            queue.carry_over(batch.controls, lease.round_id)
             return batch
         run.delete()
         return None
 
 
-def release(lease: leases.Lease, columns: Columns | None = None) -> None:
-    """Give a lease back without looking at the queue (short leases, or a session that cannot be opened)."""
+def fail(lease: leases.Lease, sentence: str, columns: Columns) -> list[QueuedMessage]:
+    """Nobody can answer: the queued messages wait with the reason, and the lease is released. Raises LeaseLost."""
     with transaction.atomic():
-        session = leases.lock_session(lease.session_pk)
-        held = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation)
-        if session is not None and columns is not None and held.exists():
-            columns.apply(session)
-        held.delete()
+        run = leases.held_run(lease)
+        columns.apply(run.session)
+        failed = queue.fail_queued(lease.session_pk, sentence)
+        run.delete()
+        return failed
+
+
+def release(lease: leases.Lease) -> None:
+    """Give a short lease back without looking at the queue."""
+    with transaction.atomic():
+        leases.lock_session(lease.session_pk)
+        SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).delete()

@@ -37,7 +37,6 @@ class SessionLogs:
     raw_log: RawLog
     state: UIState
     raw: RawHistory
-    cut_off: bool = False  # the file ends with a reply that was never finished
 
     def is_current(self) -> bool:
         """False when another process wrote one of the files since."""
@@ -55,7 +54,7 @@ def read_logs(paths: SessionPaths, agent_name: str) -> SessionLogs:
     state = UIState(list(view.rows), agent_name=agent_name, clock=now_ms)
     if view.inflight is not None:
         state.adopt_inflight(view.inflight)
-    return SessionLogs(ui_log, raw_log, state, RawHistory(raw_log.load()), cut_off=view.inflight is not None)
+    return SessionLogs(ui_log, raw_log, state, RawHistory(raw_log.load()))
 
 
 async def load_logs(paths: SessionPaths, agent_name: str) -> SessionLogs:

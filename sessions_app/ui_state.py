@@ -12,7 +12,7 @@ from typing import Any
 
 from sessions_app import events as ev
 from sessions_app.identifiers import new_row_id
-from sessions_app.messages import Block, Row, is_main_user_row, make_row
+from sessions_app.messages import Block, Row, make_row
 from sessions_app.mutations import (
     BlocksDropped,
     Mutation,
@@ -25,7 +25,6 @@ from sessions_app.mutations import (
 )
 
 RESULT_LINE_CHARS = 500  # of a tool's output, in the `content` line of its row
-INTERRUPTED_OUTPUT = "[interrupted by user]"
 
 
 def utf16_length(text: str) -> int:
@@ -345,6 +344,3 @@ class UIState:
             blocks=list(row.get("contentBlocks") or ()),
             filed=True,
         )
-
-    def main_user_rows(self) -> int:
-        return sum(is_main_user_row(row) for row in self.rows)

@@ -40,9 +40,11 @@ def create_session(
     workspace: Workspace, session_id: str, *, agent_id: str, agent_name: str, now: datetime, description: str = ""
 ) -> AgentSession:
     """A new row. Raises Conflict when another session of this agent already owns files of that name."""
-    taken = AgentSession.objects.filter(
-        workspace=workspace, agent_id=agent_id, leaf_key=leaf(session_id).lower()
-    ).exists()
+    taken = (
+        AgentSession.objects.filter(workspace=workspace, agent_id=agent_id, leaf_key=leaf(session_id).lower())
+        .exclude(session_id=session_id)
+        .exists()
+    )
     if taken:
         raise Conflict(
             "Another session of this agent has an id that would use the same files; choose a different session id.",

@@ -1,9 +1,12 @@
 """How a running round is told to end: softly at the next boundary, or now and why. Pure."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 
 class CutOff(StrEnum):
@@ -34,13 +37,18 @@ class RoundControl:
 
     def cut_off(self, reason: CutOff) -> None:
         """End the round now. The first reason stands, except that a lost lease outranks every other."""
-        if self.reason is None or reason is CutOff.LOST:
-            self.reason = reason
+        if self.reason is reason or (self.reason is not None and reason is not CutOff.LOST):
+            return  # a second cancel would only disturb the clean-up after the first
+        self.reason = reason
         if self._task is not None and not self._task.done():
             self._task.cancel()
 
     async def should_yield(self) -> bool:
         """Asked at a boundary. A hint that nothing stands behind is forgotten."""
         if self.yield_soon and self._confirm is not None:
-            self.yield_soon = await self._confirm()
+            try:
+                self.yield_soon = await self._confirm()
+            except Exception:
+                logger.exception("nobody could say whether a message waits; the round goes on")
+                self.yield_soon = False
         return self.yield_soon

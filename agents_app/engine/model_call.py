@@ -24,7 +24,6 @@ class Attempt:
 
     turn_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     text: str = ""
-    streamed: bool = False
     started: float = field(default_factory=time.monotonic)
     first_delta: float | None = None
 
@@ -67,6 +66,7 @@ class ModelCaller:
         if delay is None:
             raise error
         self._transcript.emit(CallDiscarded(self.attempt.turn_id))
+        self.attempt = Attempt()  # what was taken back must not be landed by whatever ends the wait
         if not mended:
             self._transcript.emit(
                 Notice(texts.retrying(self._agent_name, error.kind, delay, number + 1, self._policy.attempts))
@@ -102,7 +102,6 @@ class ModelCaller:
 
     def _streamed(self, part: TextDelta | ThinkingDelta) -> None:
         attempt = self.attempt
-        attempt.streamed = True
         if attempt.first_delta is None:
             attempt.first_delta = time.monotonic()
         if isinstance(part, TextDelta):

@@ -26,10 +26,13 @@ EMPTY_REPLY = "The model ended its reply without any text."
 CRASH_LOOP = "This session stopped: its turn ended the worker three times. Send a message to try again."
 
 
+REFUSAL_SIGN = "⚠️"
+
+
 def refusal(agent: str, category: str, explanation: str) -> str:
     detail = f" ({category})" if category else ""
     reason = f": {explanation}" if explanation else "."
-    return f"⚠️ [{agent}] The model declined to respond{detail}{reason} A new session (/new) may help."
+    return f"{REFUSAL_SIGN} [{agent}] The model declined to respond{detail}{reason} A new session (/new) may help."
 
 
 def bad_input(tool: str, problem: str) -> str:

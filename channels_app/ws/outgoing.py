@@ -81,3 +81,4 @@ class Outgoing:
         if not self._windowed and self._since_heard > UNREAD_BYTES:
             self._since_heard = 0
             self._asleep()
+            await asyncio.sleep(0)  # a viewer with many entries at hand would not let its own end begin

@@ -76,7 +76,9 @@ def check_reachable(name: str, url: str | None) -> None:
             socket.create_connection((parts.hostname, port), _REACHABLE_WITHIN_S).close()
     except OSError as error:
         reason = error.strerror or str(error) or "no answer"
-        raise CannotStart(f"The server named by {name} does not answer: {reason}. Start it, or correct {name}.") from None
+        raise CannotStart(
+            f"The server named by {name} does not answer: {reason}. Start it, or correct {name}."
+        ) from None
 
 
 def prepare_workspace(env: HaloEnv, layout: HomeLayout) -> Path:

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 from django.db import connection
-from sessions_app.models import Workspace
 
 from halo_project.clock import utcnow
 from halo_project.database import close_request_connections, db, immediate
+from sessions_app.models import Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

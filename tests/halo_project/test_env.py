@@ -47,7 +47,12 @@ def test_home_is_below_the_users_home_by_default(monkeypatch):
         ("HALO_DATABASE_URL", "postgres://u:p@h/db", "database_url", "postgres://u:p@h/db"),
         ("HALO_DATABASE_URL", "postgresql:///db?host=/run/pg", "database_url", "postgresql:///db?host=/run/pg"),
         ("HALO_ALLOWED_HOSTS", "a.example, .b.example,[::1]", "allowed_hosts", ("a.example", ".b.example", "[::1]")),
-        ("HALO_CORS_ORIGINS", "https://a.example,http://b:8080", "cors_origins", ("https://a.example", "http://b:8080")),
+        (
+            "HALO_CORS_ORIGINS",
+            "https://a.example,http://b:8080",
+            "cors_origins",
+            ("https://a.example", "http://b:8080"),
+        ),
         ("HALO_SHELL_TIMEOUT", "0.5", "shell_timeout_s", 0.5),
         ("HALO_WEB_FETCH_TIMEOUT", "30", "web_fetch_timeout_s", 30),
         ("HALO_MODEL_TIMEOUT", "60", "model_timeout_s", 60),

@@ -215,11 +215,25 @@ def test_this_process_is_alive_and_a_reused_pid_is_not_it():
     assert started_at(2**22 + 1) is None
 
 
+def test_a_stop_is_not_forgotten_by_a_crash_before_it_lands(session):
+    say(session, "running")
+    begun = begin(session, DEAD)
+    queue.settle(begun.batch.rows, queue.State.LANDED)
+    say(session, "to be folded")
+    control(session, "stop", begun.lease.round_id)
+    assert finish(begun).stop is not None
+    again = begin(session)
+    batch = rounds.finish(again.lease, Columns(), lambda: None, again.lease.round_id, utcnow(), was_run=False)
+    assert batch.stop is not None and texts(batch) == ["to be folded"]
+
+
 def test_a_lease_whose_release_failed_is_given_up_by_its_own_process(session):
     say(session)
     begin(session)
-    assert leases.park_forgotten(this_process(), [session.pk]) == 0
-    assert leases.park_forgotten(this_process(), []) == 1
+    ((pk, generation),) = leases.rows_of(this_process())
+    leases.park_rows([(pk, generation + 1)])
+    assert begin(session) is None, "another generation is not touched"
+    leases.park_rows([(pk, generation)])
     assert begin(session).lease.taken_over
 
 
@@ -237,6 +251,6 @@ def test_takeovers_count_until_a_round_really_ends(session):
 def test_a_release_without_a_round_still_keeps_the_event_number(session):
     say(session)
     begun = begin(session)
-    rounds.release(begun.lease, Columns(fixed={"event_seq": 41}))
+    assert [row.text for row in rounds.fail(begun.lease, "no key", Columns(fixed={"event_seq": 41}))] == ["hi"]
     session.refresh_from_db()
     assert session.event_seq == 41 and not SessionRun.objects.exists()

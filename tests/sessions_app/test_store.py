@@ -1,4 +1,4 @@
-"""One change, three encodings: what a reader folds from the file, a late viewer gets and a live one saw are the same."""
+"""One change, three encodings: what the file holds, a late viewer gets and a live one saw are the same."""
 
 import asyncio
 import itertools
@@ -54,7 +54,13 @@ async def snapshot_of(store: SessionStore, bus: LocalBus) -> tuple[dict, str]:
     view = read_newest(store.logs.ui_log.path, 1 << 30).view
     inflight = view.inflight["id"] if view.inflight is not None else None
     seq = mark.seq if mark is not None else 0
-    snapshot = {"sessionId": "s1", "recentMessages": view.all_rows, "inflight": inflight, "pending": [], "running": True}
+    snapshot = {
+        "sessionId": "s1",
+        "recentMessages": view.all_rows,
+        "inflight": inflight,
+        "pending": [],
+        "running": True,
+    }
     return {**snapshot, "seq": seq}, mark.stream_id if mark is not None else "0-0"
 
 

@@ -27,7 +27,11 @@ class PostgresProcess:
         self._programs = programs
         # Not below pytest's folders: those are closed to other users.
         self._folder = Path(tempfile.mkdtemp(prefix="halo-pg-", dir="/tmp"))
-        self._as_user: dict[str, object] = {"cwd": self._folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self._as_user: dict[str, object] = {
+            "cwd": self._folder,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.PIPE,
+        }
         if os.getuid() == 0:
             owner = pwd.getpwnam("postgres")
             os.chown(self._folder, owner.pw_uid, owner.pw_gid)

@@ -53,7 +53,7 @@ def test_it_says_whole_lines_and_hears_the_go(child_of):
 
 
 def test_its_last_words_are_heard_after_its_end(child_of):
-    child = child_of("import os, sys; os.write(int(sys.argv[-1]), b'{\"event\": \"fatal\"}\\n')")
+    child = child_of('import os, sys; os.write(int(sys.argv[-1]), b\'{"event": "fatal"}\\n\')')
     wait_for(lambda: not child.running())
     assert [message["event"] for message in child.messages()] == ["fatal"]
     assert child.close() == 0

@@ -1,4 +1,4 @@
-"""The same server on PostgreSQL: it brings the schema up to date, is healthy, and outlives a restart of the database."""
+"""The same server on PostgreSQL: it is healthy, and outlives a restart of the database."""
 
 
 def test_a_whole_halo_on_postgres(start_halo, postgres_server):

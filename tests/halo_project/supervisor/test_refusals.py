@@ -20,7 +20,12 @@ def refused(halo, code: int, *parts: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("HALO_PORT", "abc"), ("HALO_LOG_LEVEL", "loud"), ("HALO_REDIS_URL", "nonsense"), ("HALO_WORKSPACE", "/nowhere/x")],
+    [
+        ("HALO_PORT", "abc"),
+        ("HALO_LOG_LEVEL", "loud"),
+        ("HALO_REDIS_URL", "nonsense"),
+        ("HALO_WORKSPACE", "/nowhere/x"),
+    ],
 )
 def test_a_bad_value(start_halo, name, value):
     refused(start_halo.launch(**{name: value}), 2, name)

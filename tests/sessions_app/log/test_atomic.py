@@ -61,7 +61,7 @@ def test_S6_rewrites_at_once_never_collide_and_no_reader_sees_half_a_file(tmp_pa
         try:
             for _ in range(20):
                 replace_file(path, [content])
-        except BaseException as error:  # noqa: BLE001 - handed to the test below
+        except BaseException as error:
             errors.append(error)
 
     def read() -> None:
