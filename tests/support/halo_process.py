@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ def _runs(process: psutil.Process) -> bool:
         return False
 
 
+def _guarded_by(guard: int) -> int | None:
+    """The pid of the program that a guard runs; None when either is not there at this moment."""
+    try:
+        running = psutil.Process(guard).children()
+    except psutil.NoSuchProcess:
+        return None
+    return running[0].pid if running else None
+
+
 class RunningHalo:
     """One `halo serve`. What it printed is in `stdout` and `stderr` (files), also while it runs."""
 
@@ -89,8 +99,8 @@ class RunningHalo:
         except FileNotFoundError:
             return {}
         if "redis" in pids:
-            guarded = psutil.Process(pids["redis"]).children() if psutil.pid_exists(pids["redis"]) else []
-            pids = pids | ({"redis": guarded[0].pid} if guarded else {})
+            server = _guarded_by(pids.pop("redis"))
+            pids |= {"redis": server} if server is not None else {}
         return pids
 
     def processes(self) -> list[psutil.Process]:
@@ -122,11 +132,20 @@ class RunningHalo:
     def wait_until_healthy(self, within: float = 60.0) -> None:
         self.wait_for(lambda: self.health()[0] == 200, within)
 
-    def kill(self, name: str) -> int:
-        """SIGKILL a child by name. Returns the pid that is no more."""
-        pid = self.children()[name]
-        os.kill(pid, signal.SIGKILL)
-        return pid
+    def kill(self, name: str, after: Collection[int] = ()) -> int:
+        """SIGKILL a child by name, once its pid is another than those in `after`. Returns the pid that is no more."""
+        found: list[int] = []
+
+        def kill_it() -> bool:
+            pid = self.children().get(name)
+            if pid is None or pid in after:
+                return False
+            os.kill(pid, signal.SIGKILL)
+            found.append(pid)
+            return True
+
+        self.wait_for(kill_it)
+        return found[0]
 
     def logs(self) -> str:
         return "".join(f"== {path.name}\n{path.read_text('utf-8', 'replace')}" for path in self.home.logs.glob("*.log"))

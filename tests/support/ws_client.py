@@ -85,7 +85,7 @@ class WsClient:
         await self.send({**frame, **extra})
         return str({**frame, **extra}["clientMsgId"])
 
-    async def receive(self, within: float = 20.0) -> Frame:
+    async def receive(self, within: float = 60.0) -> Frame:
         assert self._socket is not None
         text = await asyncio.wait_for(self._socket.recv(), within)
         frame: Frame = json.loads(text)
@@ -94,7 +94,7 @@ class WsClient:
             state.apply(frame)
         return frame
 
-    async def until(self, kind: str, within: float = 20.0, **fields: Any) -> Frame:
+    async def until(self, kind: str, within: float = 60.0, **fields: Any) -> Frame:
         """The next frame of that type whose fields have these values. Raises TimeoutError."""
         async with asyncio.timeout(within):
             while True:

@@ -44,7 +44,7 @@ export class Connection {
       this.onopen();
     };
     socket.onmessage = (event) => socket === this.socket && this.receive(event.data);
-    socket.onclose = () => socket === this.socket && this.closed(opened);
+    socket.onclose = () => socket === this.socket && this.closed(socket, opened);
   }
 
   get connected() {
@@ -97,10 +97,11 @@ export class Connection {
     }
   }
 
-  async closed(opened) {
+  async closed(socket, opened) {
     clearTimeout(this.answer);
     if (!opened) {
-      const signedIn = await this.checkLogin();
+      const signedIn = await this.checkLogin(); // a refused handshake does not say why
+      if (socket !== this.socket) return undefined; // meanwhile another attempt was begun
       if (signedIn === false) {
         this.stopped = true;
         return this.onstatus({ state: "signed-out" });

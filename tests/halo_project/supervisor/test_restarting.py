@@ -65,8 +65,7 @@ def test_a_crash_loop_stops_everything_and_names_the_child(start_halo):
     everyone = halo.processes()
     dead: set[int] = set()
     for _ in range(MAX_RESTARTS + 1):
-        halo.wait_for(lambda: halo.children().get("beat") not in dead | {None})
-        dead.add(halo.kill("beat"))
+        dead.add(halo.kill("beat", after=dead))
     assert halo.wait() == 1
     last = halo.stderr.strip().split("\n")[-1]
     assert "beat" in last and f"after {MAX_RESTARTS} restarts" in last and "beat.log" in last
@@ -77,8 +76,7 @@ def test_C12_five_redis_restarts_in_a_row_and_wake_ups_are_taken_again(start_hal
     halo = start_halo()
     dead: set[int] = set()
     for _ in range(MAX_RESTARTS):
-        halo.wait_for(lambda: halo.children().get("redis") not in dead | {None})
-        dead.add(halo.kill("redis"))
+        dead.add(halo.kill("redis", after=dead))
     halo.wait_until_healthy()
     wake_up(halo, times=40)
     queue = f"halo:{halo.home.installation_id()}:turns"
