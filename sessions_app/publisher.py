@@ -33,6 +33,7 @@ class Publisher:
         self._idle.set()
         self._urgent = False
         self._last_sent = 0.0
+        self._marked_seq = seq
         self._task: asyncio.Task | None = None
 
     def put(self, frame: Frame) -> None:
@@ -46,9 +47,10 @@ class Publisher:
 
     def saved(self) -> None:
         """Everything put so far is in the session's files."""
-        if self._items and self._items[-1] is not _SAVED:
-            self._items.append(_SAVED)
-            self._start(urgent=False)
+        if (self._items and self._items[-1] is _SAVED) or (not self._items and self._marked_seq == self.seq):
+            return
+        self._items.append(_SAVED)
+        self._start(urgent=False)
 
     async def drain(self) -> None:
         """Wait until everything put so far was handed to the bus."""
@@ -107,7 +109,7 @@ class Publisher:
         await self._publish(listed[cut:], saved=False)
 
     async def _publish(self, frames: list[Frame], *, saved: bool) -> None:
-        if not frames:
+        if not frames and (not saved or self._marked_seq == self.seq):
             return
         numbered = []
         for frame in frames:
@@ -115,6 +117,7 @@ class Publisher:
             numbered.append({**frame, "sessionId": self._key.session_id, "seq": self.seq})
         try:
             await self._bus.publish(self._key, numbered, saved_seq=self.seq if saved else None)
+            self._marked_seq = self.seq if saved else self._marked_seq
         except BusError as error:
             logger.warning("viewers of %s miss %d events: %s", self._key.session_id, len(numbered), error)
         except Exception:

@@ -20,6 +20,10 @@ for _name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "OPEN
     os.environ.pop(_name, None)
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
+import django  # noqa: E402
+
+django.setup()  # here and not by an ini line, which would read the settings before the home is chosen
+
 # A test run that is told to end (by `timeout`, by CI) ends like one that is interrupted: fixtures stop their processes.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 

@@ -134,7 +134,7 @@ async def test_unsubscribing_ends_the_frames_of_that_session_only(halo_server):
 
 @pytest.mark.asyncio
 async def test_W2_ids_of_deep_and_foreign_shape_work(halo_server):
-    session = ">".join(["root:深い.x"] + [f"sid_{n}_{'a' * 20}" for n in range(7)])
+    session = ">".join(["root:深海.x"] + [f"sid_{n}_{'a' * 20}" for n in range(7)])
     async with await client_of(halo_server) as client:
         await client.subscribe(session)
         await client.send_chat("hello", session_id=session)
