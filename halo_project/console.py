@@ -16,7 +16,7 @@ usage: halo <command> [options]        halo <command> --help tells more
 commands:
 {commands}
 
-halo --version shows the version. Settings come from HALO_… variables; docs/configuration.md lists them.
+halo --version shows the version. Settings come from HALO_… variables; README.md lists them.
 """
 
 
