@@ -333,6 +333,7 @@ class UIState:
             self.inflight = None
             return [ReplyFinished(row, count)]
         self.inflight = Inflight(self._new_id(), self._clock(), inflight.agent_name, blocks=rest, dirty_from=0)
+        self.inflight.tail_units = utf16_length(rest[-1].get("text", ""))  # more of that text may come
         return [ReplyFinished(row, count, self.inflight.row_id, self.inflight.at)]
 
     def adopt_inflight(self, row: Row) -> None:

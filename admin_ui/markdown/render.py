@@ -6,6 +6,7 @@ short list of tags. Fetching images is left out on purpose: a picture's address 
 server that it was read, so an image becomes a link. Bounds on sizes are the caller's business.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from typing import Any
@@ -42,27 +43,27 @@ _SCHEMES = {"http", "https", "mailto"}
 class _Renderer(RendererHTML):
     """The stock renderer with our code blocks, links and images."""
 
-    def fence(self, tokens: list[Token], idx: int, options: Any, env: Any) -> str:
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         token = tokens[idx]
         language = token.info.split()[0] if token.info.strip() else ""
         return code_block(token.content, language)
 
-    def code_block(self, tokens: list[Token], idx: int, options: Any, env: Any) -> str:
+    def code_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return code_block(tokens[idx].content, "")
 
-    def image(self, tokens: list[Token], idx: int, options: Any, env: Any) -> str:
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         token = tokens[idx]
         address = str(token.attrs.get("src", ""))
         label = token.content or address or "image"
         return f'<a href="{escape(address)}">{escape(label)}</a>'
 
-    def th_open(self, tokens: list[Token], idx: int, options: Any, env: Any) -> str:
+    def th_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return self._aligned(tokens, idx, options, env)
 
-    def td_open(self, tokens: list[Token], idx: int, options: Any, env: Any) -> str:
+    def td_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return self._aligned(tokens, idx, options, env)
 
-    def _aligned(self, tokens: list[Token], idx: int, options: Any, env: Any) -> str:
+    def _aligned(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         """The parser aligns by a style attribute, which the page's policy refuses: a class instead."""
         style = str(tokens[idx].attrs.pop("style", ""))
         if style.startswith("text-align:"):
@@ -95,13 +96,13 @@ def _coloured(code: str, language: str) -> str:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return escape(code, quote=False)
-    return highlight(code, lexer, _FORMATTER)
+    return str(highlight(code, lexer, _FORMATTER))
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def render(text: str) -> str:
     """Safe HTML of one finished block of an answer."""
-    return nh3.clean(
+    html: str = nh3.clean(
         _PARSER.render(clean_text(text)),  # old files hold halves of emoji
         tags=_TAGS,
         attributes=_ATTRIBUTES,
@@ -111,3 +112,4 @@ def render(text: str) -> str:
         link_rel="noopener noreferrer nofollow",
         clean_content_tags={"script", "style"},
     )
+    return html

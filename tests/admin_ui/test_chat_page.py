@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.admin_ui.conftest import login
 from tests.support.halo_process import RunningHalo
@@ -223,14 +223,38 @@ def test_colours_follow_the_choice_and_stay(chat: Page):
     button.click()
 
 
-def test_a_login_that_ended_leads_to_the_login_and_back(browser: Browser, halo_server: RunningHalo):
+@pytest.fixture
+def own_login(browser: Browser, halo_server: RunningHalo) -> Iterator[Page]:
+    """A page of a browser whose login the test may end."""
     context = browser.new_context()
     login(context, halo_server)
     page = context.new_page()
     page.set_default_timeout(60_000)
-    page.goto(f"{halo_server.url}/")
-    expect(page.locator("[data-connection=connected]")).to_be_visible()
-    context.request.post(f"{halo_server.url}/api/auth/logout")
-    page.evaluate("window.dispatchEvent(new Event('online'))")
-    expect(page).to_have_url(re.compile(r"/login\?next=%2Fchat"))
+    yield page
     context.close()
+
+
+def test_a_refused_handshake_leads_to_the_login_and_back(own_login: Page, halo_server: RunningHalo):
+    def end_login(route: Route) -> None:
+        own_login.context.request.post(f"{halo_server.url}/api/auth/logout")
+        route.continue_()
+
+    own_login.route("**/js/main.js", end_login)  # after the page was given, before its socket is opened
+    own_login.goto(f"{halo_server.url}/chat?workspace={halo_server.workspace}&session=somewhere1234567")
+    expect(own_login).to_have_url(re.compile(r"/login\?next=%2Fchat%3Fworkspace.*somewhere1234567"))
+
+
+def test_a_request_after_the_login_ended_leads_to_the_login(own_login: Page, halo_server: RunningHalo):
+    own_login.goto(f"{halo_server.url}/")
+    expect(own_login.locator("[data-connection=connected]")).to_be_visible()
+    own_login.context.request.post(f"{halo_server.url}/api/auth/logout")
+    own_login.keyboard.press("Control+k")
+    expect(own_login).to_have_url(re.compile(r"/login\?next=%2Fchat"))
+
+
+def test_signing_out_ends_the_login(own_login: Page, halo_server: RunningHalo):
+    own_login.goto(f"{halo_server.url}/")
+    own_login.get_by_role("button", name="Sign out").click()
+    expect(own_login).to_have_url(f"{halo_server.url}/login")
+    own_login.goto(f"{halo_server.url}/")
+    expect(own_login.locator("input[name=password]")).to_be_visible()

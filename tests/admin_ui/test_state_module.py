@@ -147,6 +147,20 @@ def reference(frames: list[dict]) -> ClientState:
     return state
 
 
+def test_text_goes_on_after_a_notice_that_split_the_reply(modules):
+    recorder = Recorder()
+    start = recorder.snapshot()
+    recorder.play(
+        ev.TextArrived("first ", "t"),
+        ev.ToolCalled("shell_exec", "c1", {"command": "ls"}, "t"),
+        ev.TextArrived("before ", "t"),
+        ev.Notice("a line"),
+        ev.TextArrived("after", "t"),
+    )
+    [seen] = fold(modules, [start, *recorder.frames])
+    assert not seen["stale"] and seen["rows"] == recorder.rows()
+
+
 def test_a_missing_frame_makes_the_page_ask_and_ignore_the_rest(modules):
     recorder = Recorder()
     recorder.play(ev.UserLanded("m_1", "hi", "s"), *(ev.TextArrived(f"{n} ", "t") for n in range(6)))

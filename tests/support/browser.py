@@ -1,6 +1,7 @@
 """A real headless Chromium for tests. Where there is none, its tests are skipped with a sentence; in CI they fail.
 
-Nothing is downloaded: the system's own Chromium or Chrome is used, or the one HALO_CHROMIUM names.
+Nothing is downloaded: the system's own Chromium or Chrome is used, or the one HALO_CHROMIUM names. The tests' conftest
+drops every HALO_ variable, so inside pytest the plain CHROMIUM says the same.
 """
 
 import os
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-# Read at import: the tests' conftest clears every HALO_ variable before anything else runs.
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _MAC_APPS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",

@@ -39,7 +39,8 @@ export class Attachments {
 
   async add(files) {
     const problems = [];
-    for (const file of files) {
+    // A copy: the list of a file field empties itself when the field does.
+    for (const file of [...files]) {
       const problem = this.refusal(file);
       if (problem) problems.push(problem);
       else this.files.push({ name: file.name || "image", mimeType: file.type, url: URL.createObjectURL(file), data: await base64(file) });

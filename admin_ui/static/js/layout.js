@@ -116,7 +116,7 @@ const single = (index) => ({ kind: "block", indices: [index] });
 function runSegments(blocks, run) {
   const calls = run.map((index) => blocks[index].toolCall).filter(Boolean);
   if (calls.length < GROUPED_CALLS) return run.map(single);
-  const failed = calls.filter((call) => readOutput(call.output).state !== "ok").length;
+  const failed = calls.filter((call) => !["ok", "warn"].includes(readOutput(call.output).state)).length;
   const ms = calls.reduce((sum, call) => sum + (call.durationMs ?? 0), 0);
   return [{ kind: "steps", indices: run, calls: calls.length, failed, ms }];
 }

@@ -7,6 +7,7 @@ const PROBE_ANSWER_MS = 5_000; // after waking up or coming back online we do no
 const MISSED_PROBES = 2;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 30_000;
+const LOGIN_ENDED = 4401; // the server's close code
 const SLEPT_MS = 30_000; // timers that fire so late mean that the page was frozen
 
 export function socketUrl() {
@@ -44,7 +45,7 @@ export class Connection {
       this.onopen();
     };
     socket.onmessage = (event) => socket === this.socket && this.receive(event.data);
-    socket.onclose = () => socket === this.socket && this.closed(socket, opened);
+    socket.onclose = ({ code }) => socket === this.socket && this.closed(socket, opened && code !== LOGIN_ENDED);
   }
 
   get connected() {
@@ -97,9 +98,10 @@ export class Connection {
     }
   }
 
-  async closed(socket, opened) {
+  /** `welcome`: the server had taken us in and did not say that our login has ended. */
+  async closed(socket, welcome) {
     clearTimeout(this.answer);
-    if (!opened) {
+    if (!welcome) {
       const signedIn = await this.checkLogin(); // a refused handshake does not say why
       if (socket !== this.socket) return undefined; // meanwhile another attempt was begun
       if (signedIn === false) {
