@@ -103,9 +103,11 @@ class Publisher:
 
     async def _send(self, items: deque) -> None:
         marks = [index for index, item in enumerate(items) if item is _SAVED]
-        cut = marks[-1] + 1 if marks else 0
         listed = list(items)
-        await self._publish([item for item in listed[:cut] if item is not _SAVED], saved=True)
+        cut = 0
+        if marks:  # without one the mark stays: it must never lie behind words that no file holds
+            cut = marks[-1] + 1
+            await self._publish([item for item in listed[:cut] if item is not _SAVED], saved=True)
         await self._publish(listed[cut:], saved=False)
 
     async def _publish(self, frames: list[Frame], *, saved: bool) -> None:

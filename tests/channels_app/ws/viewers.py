@@ -1,6 +1,7 @@
 """Helpers of the watching tests: a held session without models or database, and a viewer that folds its frames."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -76,7 +77,7 @@ class Viewer:
     async def _send(self, item: dict | Entry) -> None:
         if self.delay:
             await asyncio.sleep(self.delay)
-        frame = item.frame if isinstance(item, Entry) else item
+        frame = json.loads(item.raw) if isinstance(item, Entry) else json.loads(json.dumps(item))  # as from a wire
         if isinstance(item, Entry):
             self.entries.append(item)
         self.frames.append(frame)
