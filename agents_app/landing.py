@@ -4,6 +4,7 @@ A message becomes a user row with its pre-minted id, and one stamped block group
 `[<stamp>] <text>`. The caller saves, then marks the rows landed.
 """
 
+import asyncio
 import base64
 import logging
 import re
@@ -31,13 +32,23 @@ class Landed:
     last_row_id: str
 
 
-def land(store: SessionStore, rows: list[QueuedMessage], workspace: Path) -> Landed:
-    """Add the rows to both logs in memory. Nothing is saved yet."""
+async def read_images(rows: list[QueuedMessage], workspace: Path) -> dict[str, Block]:
+    """The blocks of all images of these rows by their path in the workspace; read in a thread, they may be big."""
+    images = {image["path"]: image["mimeType"] for row in rows for image in row.images}
+    if not images:
+        return {}
+    return await asyncio.to_thread(
+        lambda: {path: _image_block(workspace / path, mime_type) for path, mime_type in images.items()}
+    )
+
+
+def land(store: SessionStore, rows: list[QueuedMessage], workspace: Path, images: dict[str, Block]) -> Landed:
+    """Add the rows to both logs in memory. Nothing is saved yet. `images`: from `read_images`."""
     blocks: list[Block] = []
     for row in rows:
         stamp = stamp_of(row)
         if not store.raw.holds_stamp(stamp):
-            blocks.extend(_raw_blocks(row, stamp, workspace))
+            blocks.extend(_raw_blocks(row, stamp, images))
         if row.row_id not in store.state.row_ids:
             store.emit(UserLanded(row.row_id, ui_text(row, workspace), stamp))
     if blocks:
@@ -66,10 +77,12 @@ def _addressed(row: QueuedMessage) -> str:
     return row.text
 
 
-def _raw_blocks(row: QueuedMessage, stamp: str, workspace: Path) -> list[Block]:
-    images = [_image_block(workspace / image["path"], image["mimeType"]) for image in row.images]
+def _raw_blocks(row: QueuedMessage, stamp: str, images: dict[str, Block]) -> list[Block]:
     text = _addressed(row)
-    return [*images, {"type": "text", "text": stamped(stamp, text) if text else f"[{stamp}]"}]
+    return [
+        *(images[image["path"]] for image in row.images),
+        {"type": "text", "text": stamped(stamp, text) if text else f"[{stamp}]"},
+    ]
 
 
 def _image_block(path: Path, mime_type: str) -> Block:

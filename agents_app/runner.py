@@ -15,7 +15,7 @@ from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop import Round, RoundResult, RoundSetup
 from agents_app.engine.repair import repair
 from agents_app.held_session import HeldSession, SessionCache
-from agents_app.landing import land
+from agents_app.landing import land, read_images
 from agents_app.process_ledger import end_leftovers
 from agents_app.round_setup import note_context, prepare_round
 from agents_app.wake import dispatch_soon
@@ -188,7 +188,8 @@ class Runner:
 
     async def _land(self, held: HeldSession, batch: queue.Batch) -> None:
         base_row = held.last_reply_id() if held.lease.base_row is None else None
-        landed = land(held.store, batch.rows, held.workspace)
+        images = await read_images(batch.rows, held.workspace)
+        landed = land(held.store, batch.rows, held.workspace, images)
         await held.store.save()
         state = queue.State.FOLDED if batch.stop is not None else queue.State.LANDED
         await db(rounds.landed, held.lease, batch.rows, batch.controls, state, landed.columns, base_row)

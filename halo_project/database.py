@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections, connection, connections, transaction
+from django.db import close_old_connections, connection, connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,15 +24,10 @@ _thread = threading.local()
 async def db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`fn(*args, **kwargs)` on a database thread; put a whole unit of work, not one query, into `fn`.
 
-    Writes open `immediate()` inside `fn`; pure reads open nothing, for a transaction takes SQLite's write lock. A
+    Writes open `transaction.atomic()` inside `fn`; pure reads open nothing, for it takes SQLite's write lock. A
     caller that is cancelled while `fn` runs does not stop it: the transaction ends by itself, committed or not.
     """
     return await asyncio.get_running_loop().run_in_executor(_pool(), _run, fn, args, kwargs)
-
-
-def immediate() -> transaction.Atomic:
-    """A transaction for writes. On SQLite it takes the write lock at its start (`transaction_mode` in settings)."""
-    return transaction.atomic()
 
 
 def close_request_connections() -> None:

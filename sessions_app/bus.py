@@ -89,17 +89,11 @@ class Bus(Protocol):
     async def mark(self, key: SessionKey) -> Mark | None:
         """Where the files stand in the stream; None when nothing was saved since the stream began."""
 
-    async def last_seq(self, key: SessionKey) -> int:
-        """The highest number published for this session that the bus remembers; 0 when it remembers nothing."""
-
     def entries(self, key: SessionKey, after: str) -> Followed:
         """The session's entries behind stream id `after`, then live, each once and in order.
 
         Iterating raises Trimmed when some are not kept any more. `START` means: all that are kept.
         """
-
-    def follow(self, key: SessionKey, after: str) -> AsyncIterator[tuple[str, Frame]]:
-        """`entries` as (stream id, frame)."""
 
     async def notify(self, workspace_id: int, frame: Frame) -> None:
         """A hint to every socket of a workspace. It may be lost."""

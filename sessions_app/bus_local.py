@@ -2,8 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -85,16 +84,8 @@ class LocalBus:
     async def mark(self, key: SessionKey) -> Mark | None:
         return self._tree(key).marks.get(key.hash)
 
-    async def last_seq(self, key: SessionKey) -> int:
-        return self._tree(key).last.get(key.hash, 0)
-
     def entries(self, key: SessionKey, after: str) -> Follower:
         return Follower(self, key, after, **self._bounds)
-
-    async def follow(self, key: SessionKey, after: str) -> AsyncIterator[tuple[str, Frame]]:
-        async with aclosing(self.entries(key, after)) as entries:
-            async for entry in entries:
-                yield entry.id, entry.frame
 
     # -- hints ----------------------------------------------------------------------------------------------------
 

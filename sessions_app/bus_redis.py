@@ -6,8 +6,7 @@ same, whoever follows gets Trimmed and takes a snapshot. Stream and marks expire
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -80,17 +79,8 @@ class RedisBus:
         # Not in this stream: it was lost and began anew.
         return mark if parse_id(mark.stream_id) <= parse_id(newest[0][0].decode()) else None
 
-    async def last_seq(self, key: SessionKey) -> int:
-        found = await self._answer(self._redis().hget(self._marks(key), f"{key.hash}:last"))
-        return int(found) if found is not None else 0
-
     def entries(self, key: SessionKey, after: str) -> Follower:
         return Follower(self, key, after, **self._bounds)
-
-    async def follow(self, key: SessionKey, after: str) -> AsyncIterator[tuple[str, Frame]]:
-        async with aclosing(self.entries(key, after)) as entries:
-            async for entry in entries:
-                yield entry.id, entry.frame
 
     # -- hints ----------------------------------------------------------------------------------------------------
 

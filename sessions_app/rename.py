@@ -2,10 +2,9 @@
 
 import logging
 
-from asgiref.sync import async_to_sync
-
 from halo_project.errors import BadRequest
-from sessions_app.bus import BusError, get_bus
+from sessions_app.bus import BusError
+from sessions_app.bus_redis import notify_from_thread
 from sessions_app.models import AgentSession
 
 logger = logging.getLogger(__name__)
@@ -24,12 +23,7 @@ def rename(session: AgentSession, title: str) -> None:
     if len(title) > MAX_TITLE_CHARS:
         raise BadRequest(f"A title has at most {MAX_TITLE_CHARS} characters.", code="title_too_long")
     AgentSession.objects.filter(pk=session.pk).update(title=title)
-    async_to_sync(_announce)(session)
-
-
-async def _announce(session: AgentSession) -> None:
-    frame = {"type": "session:changed", "sessionId": session.session_id}
     try:
-        await get_bus().notify(session.workspace_id, frame)
+        notify_from_thread(session.workspace_id, {"type": "session:changed", "sessionId": session.session_id})
     except BusError as error:  # the name is saved; open lists show it when they are read again
         logger.warning("session:changed was not published: %s", error)

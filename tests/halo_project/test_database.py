@@ -4,17 +4,17 @@ import asyncio
 import threading
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from halo_project.clock import utcnow
-from halo_project.database import close_request_connections, db, immediate
+from halo_project.database import close_request_connections, db
 from sessions_app.models import Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def add(path: str) -> int:
-    with immediate():
+    with transaction.atomic():
         return Workspace.objects.create(path=path, created_at=utcnow()).pk
 
 
@@ -33,7 +33,7 @@ async def test_keyword_arguments_and_exceptions_pass_through():
 
 async def test_a_failing_transaction_leaves_nothing():
     def half() -> None:
-        with immediate():
+        with transaction.atomic():
             Workspace.objects.create(path="/half", created_at=utcnow())
             raise RuntimeError
 
@@ -58,7 +58,7 @@ async def test_a_cancelled_caller_does_not_cut_the_transaction():
     started, may_end = threading.Event(), threading.Event()
 
     def slow() -> None:
-        with immediate():
+        with transaction.atomic():
             Workspace.objects.create(path="/slow", created_at=utcnow())
             started.set()
             may_end.wait(10)

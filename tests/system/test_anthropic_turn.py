@@ -1,6 +1,7 @@
 """The whole product from outside: real processes, a real socket, the real SDKs, real files."""
 
 import asyncio
+import base64
 import json
 from pathlib import Path
 
@@ -105,6 +106,23 @@ async def test_a_late_viewer_sees_exactly_what_a_live_one_saw(halo, server):
         seen = [client.state("lateviewer000001") for client in (live, late)]
     assert seen[0].all_rows()[-1]["content"] == "".join(f"word{n} " for n in range(40))
     assert seen[0].all_rows() == seen[1].all_rows() == files(halo, "lateviewer000001")[0].all_rows
+
+
+@pytest.mark.asyncio
+async def test_an_image_reaches_the_model_before_its_words_and_lies_in_the_workspace(halo, server):
+    data = b"\x89PNG\r\n\x1a\n" + bytes(300_000)
+    server.respond(lambda body: ModelReply(text="A picture."))
+    async with await client_of(halo) as client:
+        await client.subscribe("image00000000001")
+        image = {"data": base64.b64encode(data).decode(), "mimeType": "image/png"}
+        await client.send_chat("what is this?", session_id="image00000000001", images=[image])
+        await client.until("chat:complete", within=180)
+    view, messages = files(halo, "image00000000001")
+    shown, said = messages[0]["content"]
+    assert base64.b64decode(shown["source"]["data"]) == data and said["text"].endswith("] what is this?")
+    assert server.requests[-1].body["messages"][0]["content"][0] == shown
+    line, words = view.rows[0]["content"].split("\n")
+    assert words == "what is this?" and Path(line.split(": ", 1)[1].rstrip("]")).read_bytes() == data
 
 
 @pytest.mark.asyncio
