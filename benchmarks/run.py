@@ -65,7 +65,7 @@ async def repeated(count: int, turn: Callable[[], Awaitable[float]]) -> list[flo
 
 
 async def turns(halo: RunningHalo, server: ModelServer, client: WsClient, sessions: dict[str, str], count: int) -> None:
-    server.respond(lambda body: ModelReply(text="Done."))
+    server.default = ModelReply(text="Done.")
     for name, session_id in sessions.items():
         await client.subscribe(session_id)
         await repeated(4, lambda sid=session_id: one_turn(client, sid, "hi"))  # both workers have seen it
@@ -73,28 +73,18 @@ async def turns(halo: RunningHalo, server: ModelServer, client: WsClient, sessio
 
 
 async def twenty_tools(halo: RunningHalo, server: ModelServer, client: WsClient, sessions: dict[str, str]) -> None:
-    left = 0
-
-    def respond(body: dict) -> ModelReply:
-        nonlocal left
-        left -= 1
-        return (
-            ModelReply(calls=[Call("file_list", {"path": f"./{'./' * left}"}, f"c{left}")])
-            if left >= 0
-            else ModelReply(text="ok")
-        )
-
-    server.respond(respond)
+    # Scripted and not computed from the request: parsing megabytes would be charged to Halo.
+    calls = [Call("file_list", {"path": f"./{'./' * number}"}, f"c{number}") for number in range(20)]
     for name, session_id in sessions.items():
         times = []
         for _ in range(6):
-            left = 20
+            server.script(*(ModelReply(calls=[call]) for call in calls), ModelReply(text="ok"))
             times.append(await one_turn(client, session_id, "list twenty times"))
         report(f"20 sequential file_list, {name}", times[1:], "< 150 ms")
 
 
 async def deltas(server: ModelServer, client: WsClient, session_id: str) -> None:
-    server.respond(lambda body: ModelReply(text=TimedText(200), delay_ms=20))
+    server.script(ModelReply(text=TimedText(200), delay_ms=20))
     await client.send_chat("stream", session_id=session_id)
     latencies: list[float] = []
     while (frame := await client.receive(within=30))["type"] != "chat:complete":

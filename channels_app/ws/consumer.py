@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from autobahn.exception import Disconnected
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
@@ -48,7 +49,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if not await may_connect(self.scope):
             await self.close()  # before accepting: the handshake is refused with 403
             return
-        self._outgoing = Outgoing(self.send, lambda: self._watching.release_soon())
+        self._outgoing = Outgoing(self._send_text, lambda: self._watching.release_soon())
         self._watching = Watching(self._outgoing.feed, self._outgoing.answer)
         self._inbox = Inbox(self._work)
         self._hints = notice_hub().join(self._outgoing.answer)
@@ -141,6 +142,12 @@ class ChatConsumer(AsyncWebsocketConsumer):
         return handlers[name]
 
     # -- parts ----------------------------------------------------------------------------------------------------
+
+    async def _send_text(self, text: str) -> None:
+        try:
+            await self.send(text)
+        except Disconnected:
+            logger.debug("the line was gone before a frame of %d characters", len(text))  # `disconnect` is on its way
 
     async def _subscribe(self, workspace: str, session_id: str) -> None:
         row = await db(open_workspace, workspace, utcnow())

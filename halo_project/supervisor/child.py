@@ -47,7 +47,8 @@ class Child:
                     stdout=log,
                     stderr=log,
                     cwd=_ROOT,
-                    env=child_environment(),
+                    # Django's checks load every page and view: a third of a worker's start. The tests run them.
+                    env=child_environment(CELERY_SKIP_CHECKS="1"),
                     pass_fds=(theirs.fileno(), *self.inherited),
                     start_new_session=True,
                 )

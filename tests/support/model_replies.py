@@ -1,7 +1,7 @@
 """What the model server answers: a reply as plain data, and its events in either protocol's own form."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ class ModelReply:
     Content: text (a list: one delta each; a string: pieces of `delta_chars` characters, 0 for all at once), thinking,
     signature, redacted, calls, stop_reason (in Anthropic words), stop_details, usage (Anthropic fields; None: untold).
     events: given literally instead of all that. status other than 200: an HTTP error with `error` as its JSON body.
-    Faults: wait_ms before the first byte; delay_ms before each event; hang after the last event; cut_after N events
+    Faults: wait_ms before the first byte; delay_ms before each event and before the end; hang after the last event; cut_after N events
     (the socket is closed without an end), end_after N events (a clean end of the body); byte_by_byte; newline.
     """
 
@@ -126,7 +126,7 @@ def anthropic_events(reply: ModelReply, model: str, number: int) -> Iterator[Eve
     yield {"type": "message_stop"}
 
 
-def _anthropic_parts(reply: ModelReply) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _anthropic_parts(reply: ModelReply) -> Iterator[tuple[dict[str, Any], Iterable[dict[str, Any]]]]:
     if reply.thinking:
         deltas = [{"type": "thinking_delta", "thinking": p} for p in pieces(reply.thinking, reply.delta_chars)]
         if reply.signature:
@@ -137,7 +137,7 @@ def _anthropic_parts(reply: ModelReply) -> Iterator[tuple[dict[str, Any], list[d
     if reply.text:
         yield (
             {"type": "text", "text": ""},
-            [{"type": "text_delta", "text": p} for p in pieces(reply.text, reply.delta_chars)],
+            ({"type": "text_delta", "text": p} for p in pieces(reply.text, reply.delta_chars)),
         )
     for call in reply.all_calls():
         yield (

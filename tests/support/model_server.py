@@ -164,7 +164,7 @@ class ModelServer:
         else:
             events = anthropic_events if protocol == "anthropic" else chat_events
             scripted = reply.events if reply.events is not None else events(reply, model, len(self.requests))
-            if not await sender.stream(list(scripted)):
+            if not await sender.stream(scripted):
                 return False
         await writer.drain()
         request.answered_at = time.monotonic()

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from tests.support.model_replies import Event, ModelReply
@@ -40,20 +42,26 @@ class Sender:
     ):
         self._request, self._reply, self._reader, self._writer = request, reply, reader, writer
 
-    async def stream(self, events: list[Event]) -> bool:
+    async def stream(self, events: Iterable[Event]) -> bool:
+        """Events are made when they are sent, so that a piece of text may hold the time."""
         reply, writer = self._reply, self._writer
         extra = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
         head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{extra}Transfer-Encoding: chunked\r\n\r\n"
         limit = reply.cut_after if reply.cut_after is not None else reply.end_after
-        frames = [_frame(event, reply.newline) for event in events[:limit]]
+        frames = (_frame(event, reply.newline) for event in islice(events, limit))
         if reply.plain:
             body = b"".join(frames)
             writer.write(head.encode() + (_chunk(body) if body else b"") + b"0\r\n\r\n")
             return True
         writer.write(head.encode())
-        for frame in frames:
-            if not await self.pause(reply.delay_ms) or not await self._frame(frame):
+        while await self.pause(reply.delay_ms):
+            frame = next(frames, None)
+            if frame is None:
+                break
+            if not await self._frame(frame):
                 return False
+        else:
+            return False
         if reply.hang:
             await self.pause(3_600_000)
             return False

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from channels_app.ws import outgoing as subject
+from channels_app.ws.consumer import ChatConsumer
 from channels_app.ws.outgoing import WINDOW_BYTES, WINDOW_FRAMES, Outgoing
 from channels_app.ws.requests import frames_read
 from halo_project.errors import BadRequest
@@ -108,3 +109,17 @@ async def test_half_a_character_in_an_answer_does_not_break_the_socket():
     wire = Wire()
     await wire.outgoing.answer({"type": "error", "clientMsgId": "\ud83d"})
     assert wire.texts == ['{"type":"error","clientMsgId":"\ufffd"}']
+
+
+async def test_a_line_that_is_gone_is_no_fault(caplog):
+    """daphne raises from a send between the end of a line and its `disconnect`."""
+    from autobahn.exception import Disconnected
+
+    async def real_send(message: dict) -> None:
+        raise Disconnected("Attempt to send on a closed protocol")
+
+    consumer = ChatConsumer()
+    consumer.base_send = real_send
+    with caplog.at_level("INFO"):
+        await consumer._send_text("{}")
+    assert not caplog.records
