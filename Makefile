@@ -30,8 +30,8 @@ dev: ## setup, with the tools for tests and lint
 serve: setup ## run Halo on this machine until Ctrl-C
 	@exec $(BIN)/halo serve
 
-test: dev ## every test; ARGS="-k word" chooses
-	$(BIN)/python -m pytest $(ARGS)
+test: dev ## every test, as many at once as there are cores (at most 4); ARGS="-k word" chooses
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: dev ## format, rules, floors, types
 	$(BIN)/ruff format --check $(CODE)
