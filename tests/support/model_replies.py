@@ -25,7 +25,8 @@ class ModelReply:
     signature, redacted, calls, stop_reason (in Anthropic words), stop_details, usage (Anthropic fields; None: untold).
     events: given literally instead of all that. status other than 200: an HTTP error with `error` as its JSON body.
     Faults: wait_ms before the first byte; delay_ms before each event and before the end; hang after the last event;
-    cut_after N events (the socket is closed without an end), end_after N events (a clean end of the body); byte_by_byte; newline.
+    cut_after N events (the socket is closed without an end), end_after N events (a clean end of the body);
+    byte_by_byte; newline.
     """
 
     text: str | Sequence[str] = ""
