@@ -4,6 +4,7 @@ Each call is one transaction whose commit is the acknowledgement, then hints for
 a pending row for the viewers) that may be lost without harm. Runs and session files are not touched here.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,9 +71,12 @@ async def send(
         workspace, clean_text(text).replace("\0", "\ufffd"), session_id, agent_id, tuple(images), client_msg_id, kind
     )
     accepted, saved_images = await db(_send, draft)
+    hints = [dispatch_soon(accepted.session_pk)]  # first: a worker begins while the rest is told
+    if accepted.queued or accepted.duplicate:
+        hints.append(_signal(accepted.session_pk, "message"))
     if not accepted.duplicate:
-        await _publish_pending(accepted, draft, saved_images)
-    await _wake(accepted.session_pk, "message")
+        hints.append(_publish_pending(accepted, draft, saved_images))
+    await asyncio.gather(*hints)
     return accepted
 
 
@@ -179,13 +183,12 @@ async def _publish_pending(accepted: Accepted, draft: _Draft, images: list[dict[
         logger.warning("viewers do not see a pending message yet: %s", error)
 
 
-async def _wake(session_pk: int, kind: str, round_id: str = "", row: int | None = None) -> None:
-    """Tell a running holder, and queue a wake-up for the case that there is none. Both are hints."""
+async def _signal(session_pk: int, kind: str, round_id: str = "", row: int | None = None) -> None:
+    """Tell a running holder. A hint: its next renewal finds the row in the queue."""
     try:
         await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id, "row": row})
     except BusError as error:
         logger.warning("a running turn hears of a %s only by its next renewal: %s", kind, error)
-    await dispatch_soon(session_pk)
 
 
 async def _control(workspace: str, session_id: str, control: str) -> bool:
@@ -193,7 +196,7 @@ async def _control(workspace: str, session_id: str, control: str) -> bool:
     if found is None:
         return False
     session_pk, round_id, row = found
-    await _wake(session_pk, control, round_id, row)
+    await asyncio.gather(dispatch_soon(session_pk), _signal(session_pk, control, round_id, row))
     return True
 
 

@@ -108,6 +108,7 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
 def held_run(lease: Lease) -> SessionRun:
     """The row of a held lease, inside a transaction. Raises LeaseLost when another generation holds the session."""
     session = lock_session(lease.session_pk)
+    # A second query: one that joined both could give a run as it was before the lock was waited for (PostgreSQL).
     run = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).first()
     if run is None:
         lease.lost = True

@@ -23,6 +23,7 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 import django  # noqa: E402
 
 django.setup()  # here and not by an ini line, which would read the settings before the home is chosen
+del os.environ["DJANGO_SETTINGS_MODULE"]  # a parallel run's processes would inherit it and do just that
 
 # A test run that is told to end (by `timeout`, by CI) ends like one that is interrupted: fixtures stop their processes.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -30,6 +31,13 @@ signal.signal(signal.SIGTERM, signal.default_int_handler)
 from tests.support.halo_process import HaloFactory, RunningHalo  # noqa: E402
 from tests.support.postgres_process import PostgresProcess, postgres_or_skip  # noqa: E402
 from tests.support.redis_process import RedisProcess  # noqa: E402
+
+_LONG = ("tests/system/", "tests/admin_ui/", "tests/halo_project/supervisor/", "tests/channels_app/ws/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of whole processes first: in a parallel run the quick ones then fill what is left of the time."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +82,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
-    """`start_halo(HALO_WORKERS="1", …)` starts a real `halo serve`, waits until it is ready, ends it with the test."""
+    """`start_halo(NAME="value", …)` starts a real `halo serve`, waits until it is ready, ends it with the test."""
     factory = HaloFactory(tmp_path)
     yield factory
     factory.stop_all()
@@ -84,5 +92,5 @@ def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
 def halo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHalo]:
     """One `halo serve` shared by the whole test run: do not stop it or kill its children; `start_halo` is for that."""
     factory = HaloFactory(tmp_path_factory.mktemp("halo"))
-    yield factory()
+    yield factory(HALO_WORKERS="2")
     factory.stop_all()

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
 
 from tests.support.browser import launch
 from tests.support.halo_process import RunningHalo
 
 STATIC = Path(__file__).resolve().parents[2] / "admin_ui" / "static"
 SITE = "http://halo.test"
+expect.set_options(timeout=60_000)  # generous: tests also run on busy machines
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def login(context: BrowserContext, halo: RunningHalo) -> None:
 def page(person: BrowserContext) -> Iterator[Page]:
     """A new tab of that browser. What its scripts report as an error fails the test."""
     made = person.new_page()
-    made.set_default_timeout(60_000)  # generous: tests also run on busy machines
+    made.set_default_timeout(60_000)
     problems: list[str] = []
     made.on("pageerror", lambda error: problems.append(str(error)))
     made.on("console", lambda message: problems.append(message.text) if _is_problem(message) else None)

@@ -10,8 +10,6 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.admin_ui.conftest import login
 from tests.support.halo_process import RunningHalo
 
-expect.set_options(timeout=60_000)
-
 # Pieces of 12 characters, each after 60 ms: an answer of some seconds.
 SENTENCES = " ".join(f"Sentence number {number} of a long answer." for number in range(1, 31))
 SLOW = f"/slow 60\n{SENTENCES}"
@@ -193,6 +191,20 @@ def test_another_workspace_is_chosen_and_stays_in_the_address(chat: Page, other_
     send(chat, '/tool file_write {"path": "here.txt", "content": "x"}')
     wait_until_idle(chat)
     expect(answer(chat).locator("[data-tool-state=ok]")).to_have_count(1)
+
+
+def test_a_late_answer_does_not_replace_the_folder_that_was_typed(chat: Page, other_folder: str):
+    held: list[Route] = []
+    chat.route("**/api/fs/browse**", lambda route: route.continue_() if held else held.append(route))
+    with chat.expect_request("**/api/fs/browse**"):
+        chat.click("[data-workspace-button]")
+    chat.fill("[data-folder-path]", other_folder)
+    chat.press("[data-folder-path]", "Enter")
+    expect(chat.locator(".folders")).to_contain_text("No folders in here.")
+    with chat.expect_response("**/api/fs/browse**"):
+        held[0].continue_()
+    chat.click("[data-folder-open]")
+    expect(chat.locator("[data-workspace-name]")).to_have_text("another place")
 
 
 def test_a_folder_that_cannot_be_a_workspace_is_refused_where_it_was_asked(chat: Page):

@@ -16,8 +16,6 @@ from tests.admin_ui.wire import (
     user_row,
 )
 
-expect.set_options(timeout=30_000)
-
 
 @pytest.fixture
 def open_session(page, halo_server):

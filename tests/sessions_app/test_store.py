@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import tempfile
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessions_app import events as ev
+from sessions_app.bus import START
 from sessions_app.bus_local import LocalBus
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import Lease, LeaseLost
@@ -109,10 +111,11 @@ async def all_frames(bus: LocalBus, last_seq: int) -> list[tuple[str, dict]]:
     frames: list[tuple[str, dict]] = []
     if last_seq == 0:
         return frames
-    async for stream_id, frame in bus.follow(KEY, "0-0"):
-        frames.append((stream_id, frame))
-        if frame["seq"] >= last_seq:
-            return frames
+    async with aclosing(bus.entries(KEY, START)) as entries:
+        async for entry in entries:
+            frames.append((entry.id, entry.frame))
+            if entry.frame["seq"] >= last_seq:
+                break
     return frames
 
 

@@ -162,7 +162,10 @@ class RunningHalo:
 
 
 class HaloFactory:
-    """`factory(**env)` starts one and waits until it is ready, `launch(**env)` does not wait. "" unsets one."""
+    """`factory(**env)` starts one and waits until it is ready, `launch(**env)` does not wait. "" unsets one.
+
+    One worker unless HALO_WORKERS says otherwise: a start costs seconds of processor time for each.
+    """
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -176,7 +179,12 @@ class HaloFactory:
     def launch(self, **env: str) -> RunningHalo:
         folder = self._folder / f"halo-{len(self._started) + 1}"
         folder.mkdir()
-        defaults = {"HALO_HOME": str(folder / "home"), "HALO_PORT": str(free_port()), "HALO_PASSWORD": PASSWORD}
+        defaults = {
+            "HALO_HOME": str(folder / "home"),
+            "HALO_PORT": str(free_port()),
+            "HALO_PASSWORD": PASSWORD,
+            "HALO_WORKERS": "1",
+        }
         chosen = {name: value for name, value in (defaults | env).items() if value != ""}
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
             process = subprocess.Popen(

@@ -67,16 +67,20 @@ class Picker {
     );
   }
 
+  /** Shows a folder. Only the answer asked for last counts, and it never replaces what was typed meanwhile. */
   async browse(path) {
+    const asked = (this.asked = (this.asked ?? 0) + 1);
+    const written = this.path.value;
     try {
       const folder = await get("fs/browse", { path });
+      if (asked !== this.asked) return;
       this.parent = folder.parent !== folder.path ? folder.parent : null;
-      this.path.value = folder.path;
+      if (this.path.value === written) this.path.value = folder.path;
       this.up.disabled = !this.parent;
       this.list(folder);
       this.explain("");
     } catch (error) {
-      this.explain(error.message);
+      if (asked === this.asked) this.explain(error.message);
     }
   }
 

@@ -40,7 +40,7 @@ def test_a_restarted_redis_keeps_its_data(start_halo):
 
 
 def test_health_is_503_while_a_worker_is_missing(start_halo):
-    halo = start_halo(HALO_TIME_SCALE="0.5")
+    halo = start_halo(HALO_TIME_SCALE="0.5", HALO_WORKERS="2")
     frozen = halo.children()["worker-2"]
     os.kill(frozen, signal.SIGSTOP)
     halo.wait_for(lambda: halo.health()[0] == 503)
