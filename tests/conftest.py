@@ -91,6 +91,6 @@ def start_halo(tmp_path: Path) -> Iterator[HaloFactory]:
 @pytest.fixture(scope="session")
 def halo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHalo]:
     """One `halo serve` shared by the whole test run: do not stop it or kill its children; `start_halo` is for that."""
-    factory = HaloFactory(tmp_path_factory.mktemp("halo"))
+    factory = HaloFactory(tmp_path_factory.mktemp("halo"), empty_home=True)
     yield factory(HALO_WORKERS="2")
     factory.stop_all()

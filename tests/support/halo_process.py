@@ -1,11 +1,14 @@
 """Real `halo serve` processes for tests: started on a free port with a home of their own, looked into, stopped."""
 
+import atexit
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -164,11 +167,15 @@ class RunningHalo:
 class HaloFactory:
     """`factory(**env)` starts one and waits until it is ready, `launch(**env)` does not wait. "" unsets one.
 
-    One worker unless HALO_WORKERS says otherwise: a start costs seconds of processor time for each.
+    One worker unless HALO_WORKERS says otherwise, and a home whose database has its tables already unless `empty_home`:
+    both cost seconds of processor time at each start.
     """
 
-    def __init__(self, folder: Path):
+    _template: Path | None = None  # a database as the migrations leave it, made once per test run
+
+    def __init__(self, folder: Path, *, empty_home: bool = False):
         self._folder = folder
+        self._empty_home = empty_home
         self._started: list[RunningHalo] = []
 
     def __call__(self, **env: str) -> RunningHalo:
@@ -186,6 +193,8 @@ class HaloFactory:
             "HALO_WORKERS": "1",
         }
         chosen = {name: value for name, value in (defaults | env).items() if value != ""}
+        if not self._empty_home and "HALO_HOME" not in env and "HALO_DATABASE_URL" not in env:
+            self._furnish(HomeLayout(Path(chosen["HALO_HOME"])))
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, "manage.py", "serve"],
@@ -198,6 +207,17 @@ class HaloFactory:
         halo = RunningHalo(process, folder, chosen)
         self._started.append(halo)
         return halo
+
+    @classmethod
+    def _furnish(cls, home: HomeLayout) -> None:
+        if cls._template is None:
+            made = HomeLayout(Path(tempfile.mkdtemp(prefix="halo-template-")))
+            atexit.register(shutil.rmtree, made.home, ignore_errors=True)
+            command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
+            subprocess.run(command, cwd=ROOT, env=clean_environment(HALO_HOME=str(made.home)), check=True)
+            cls._template = made.database
+        home.prepare()
+        shutil.copyfile(cls._template, home.database)
 
     def stop_all(self) -> None:
         """Every one that still runs, and what an unclean end of one has left."""

@@ -14,7 +14,7 @@ MAX_STOP_S = 10.0
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_every_process_in_time(start_halo, number):
-    halo = start_halo()
+    halo = start_halo(HALO_WORKERS="2")
     everyone = halo.processes()
     assert len(everyone) == 7  # the supervisor, the guard, the server it guards, and four of ours
     started = time.monotonic()
