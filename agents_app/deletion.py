@@ -4,8 +4,6 @@ A crash anywhere leaves the tombstone, and the sweep finishes what was begun. Wr
 """
 
 import asyncio
-import re
-from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
@@ -18,7 +16,7 @@ from halo_project.errors import Conflict, NotFound
 from sessions_app import lease as leases
 from sessions_app import queue
 from sessions_app.bus import BusError, get_bus
-from sessions_app.identifiers import SessionKey, check_session_id, leaf
+from sessions_app.identifiers import SessionKey, check_session_id
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.process_identity import this_process
 from sessions_app.workspaces import find_session, find_workspace, paths_of
@@ -85,22 +83,10 @@ def finish_delete(session_pk: int) -> bool:
         if lease is None:
             return False
         end_leftovers(lease.commands)
-        for path in files_of(session):
+        for path in paths_of(session).files():
             path.unlink(missing_ok=True)
         session.delete()
         return True
-
-
-def files_of(session: AgentSession) -> list[Path]:
-    """Every file of a session by listing its folder: logs, segments, leftovers, 1.x files. Never by a stored count."""
-    folder = paths_of(session).ui.parent
-    seg = re.escape(leaf(session.session_id))
-    mine = re.compile(
-        rf"^{seg}\.(?:(?:ui|raw)\.jsonl|ui\.arch\.\d+\.[0-9a-f]+\.jsonl\.gz|migrating|json|arch\.\d+\.json\.gz)(?:\.tmp\..*)?$"
-    )
-    if not folder.is_dir():
-        return []
-    return [path for path in folder.iterdir() if mine.match(path.name)]
 
 
 async def _signal_holder(session_pk: int) -> None:

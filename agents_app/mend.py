@@ -16,25 +16,36 @@ def missing_events(messages: list[RawMessage], state: UIState) -> list[Event]:
     """Events that add to the UI what raw holds of the last turn and the UI does not."""
     shown = _shown_blocks(state)
     calls = {block["toolCall"].get("toolUseId"): block["toolCall"] for block in shown if block["type"] == "tool_call"}
-    texts = [block["text"] for block in shown if block["type"] == "text"]
+    words = "".join(block["text"] for block in shown if block["type"] == "text")
     events: list[Event] = []
     for message in _last_turn(messages):
         for block in blocks_of(message):
-            if message["role"] == "assistant":
-                events.extend(_missing_words(block, calls, texts))
+            if message["role"] == "assistant" and block.get("type") == "text":
+                missing, words = _missing_words(block["text"], words)
+                events.extend([TextArrived(missing, TURN_ID)] if missing else [])
+            elif block.get("type") == "tool_use" and block["id"] not in calls:
+                calls[block["id"]] = {}
+                events.append(ToolCalled(block["name"], block["id"], block.get("input") or {}, TURN_ID))
             elif block.get("type") == "tool_result" and "output" not in calls.get(block["tool_use_id"], {"output": ""}):
                 events.append(ToolFinished(block["tool_use_id"], _plain(block.get("content"))))
     return events
 
 
-def _missing_words(block: Block, calls: dict, texts: list[str]) -> list[Event]:
-    if block.get("type") == "tool_use" and block["id"] not in calls:
-        calls[block["id"]] = {}
-        return [ToolCalled(block["name"], block["id"], block.get("input") or {}, TURN_ID)]
-    if block.get("type") == "text" and not any(block["text"] in text for text in texts):
-        partial = next((text for text in reversed(texts) if text and block["text"].startswith(text)), "")
-        return [TextArrived(block["text"][len(partial) :], TURN_ID)]
-    return []
+def _missing_words(text: str, shown: str) -> tuple[str, str]:
+    """What is not shown of a text of raw, and what of the shown words still stands for later texts.
+
+    Texts come in the order they were said, so each uses up the words that show it; only the last one shown can be a
+    part of its text.
+    """
+    at = shown.find(text)
+    if at >= 0:
+        return "", shown[at + len(text) :]
+    for start in range(max(0, len(shown) - len(text)), len(shown)):
+        size = len(shown) - start
+        # The two characters first: cutting out a piece for every place would be quadratic.
+        if shown[start] == text[0] and shown[-1] == text[size - 1] and text.startswith(shown[start:]):
+            return text[size:], ""
+    return text, ""
 
 
 def _last_turn(messages: list[RawMessage]) -> list[RawMessage]:

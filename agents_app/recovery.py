@@ -39,7 +39,7 @@ async def recover(held: HeldSession) -> queue.Batch | None:
     """Bring a taken-over session in order; returns its next batch, or None when nothing is left and it is released."""
     ended = await asyncio.to_thread(end_leftovers, held.lease.commands)
     await db(leases.note_commands, held.lease, [])
-    logger.warning("session %s: taken over from a dead worker (%d commands ended)", held.key.session_id, ended)
+    logger.warning("session %s: a run that was cut off is taken over (%d commands ended)", held.key.session_id, ended)
     begun = await db(_queued_stamps, held.session.pk)
     was_open = held.lease.base_row is not None and is_open(held, begun)
     await _level_files(held)
@@ -106,12 +106,17 @@ def _settle(
                 kind=QueuedMessage.Kind.NUDGE,
                 now=now,
                 text=NUDGE.format(at=iso_ms(now_ms())),
-                origin=f"nudge:{lease.run_id}:{lease.takeovers}",
+                origin=nudge_origin(lease),
             )
         if finished and lease.base_row is not None and held.last_reply_id() != lease.base_row:
             outcome.write(outcome.Outcome(lease.session_pk, held.last_user_row_id(), "done", "", ""))
 
     return rounds.finish(lease, columns, owed, lease.round_id, now, was_run=finished)
+
+
+def nudge_origin(lease: leases.Lease) -> str:
+    """Unique per takeover; `takeovers` is not, it begins anew within a run."""
+    return f"nudge:{lease.run_id}:{lease.generation}"
 
 
 def _stop_is_pending(lease: leases.Lease) -> bool:

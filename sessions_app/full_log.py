@@ -17,6 +17,7 @@ from sessions_app.log.ui_log import UILog, read_older
 from sessions_app.messages import RawMessage, Row
 from sessions_app.models import AgentSession
 from sessions_app.raw_display import rows_from_raw
+from sessions_app.readable import session_files
 from sessions_app.workspaces import paths_of
 
 DEFAULT_ROWS = 100
@@ -24,10 +25,14 @@ MAX_ROWS = 500
 
 
 def read_full_log(session: AgentSession) -> dict[str, Any]:
-    """Metadata, every row (the reply in flight last), the model history. Raises NotFound when there is no file yet."""
+    """Metadata, every row (the reply in flight last), the model history.
+
+    Raises NotFound when there is no file yet, Unavailable for files that cannot be read.
+    """
     paths = paths_of(session)
-    view = UILog(paths.ui).load()
-    raw = RawLog(paths.raw).load()
+    with session_files():
+        view = UILog(paths.ui).load()
+        raw = RawLog(paths.raw).load()
     rows = view.all_rows
     if not rows and not raw:
         raise NotFound("Nothing has been written in this session yet.", code="log_missing")
@@ -37,8 +42,10 @@ def read_full_log(session: AgentSession) -> dict[str, Any]:
 
 
 def older_rows(session: AgentSession, before: str, limit: int) -> dict[str, Any]:
-    """At most `limit` rows that stand before the row `before`, oldest first. Raises NotFound for an unknown row."""
-    found = read_older(paths_of(session).ui, before, limit)
+    """At most `limit` rows that stand before the row `before`, oldest first. Raises NotFound for an unknown row,
+    Unavailable for a file that cannot be read."""
+    with session_files():
+        found = read_older(paths_of(session).ui, before, limit)
     return {"rows": found.rows, "hasOlder": found.has_older}
 
 

@@ -15,6 +15,7 @@ from sessions_app.identifiers import SessionKey
 from sessions_app.log.newest import NewestRows, read_newest
 from sessions_app.messages import Row
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.readable import session_files
 from sessions_app.workspaces import find_session, find_workspace, paths_of
 
 SNAPSHOT_BYTES = 200_000  # of the file's end; the newest exchange is always whole
@@ -28,9 +29,10 @@ async def resolve(workspace: str, session_id: str) -> SessionKey | None:
 
 
 async def snapshot(workspace: str, session_id: str, mark: Mark | None = None) -> dict[str, Any]:
-    """The `snapshot` object of the protocol. Raises NotFound (session_missing)."""
+    """The `snapshot` object of the protocol. Raises NotFound (session_missing), Unavailable."""
     session, pending, running = await db(_read_rows, workspace, session_id)
-    newest = await asyncio.to_thread(read_newest, paths_of(session).ui, SNAPSHOT_BYTES)
+    with session_files():
+        newest = await asyncio.to_thread(read_newest, paths_of(session).ui, SNAPSHOT_BYTES)
     return _build(session, pending, running, newest, mark)
 
 

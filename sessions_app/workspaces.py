@@ -6,7 +6,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from halo_project.errors import Conflict
+from halo_project.errors import Conflict, Forbidden
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import leaf, parent
 from sessions_app.log.paths import SessionPaths, session_paths
@@ -19,12 +19,22 @@ def find_workspace(path: str) -> Workspace | None:
 
 
 def open_workspace(path: str, now: datetime) -> Workspace:
-    """The row of a folder, made on first use together with its `.halo/`."""
+    """The row of a folder, made on first use together with its `.halo/`. Raises NotFound, BadRequest, Forbidden."""
     root = resolve_workspace(path)
-    layout = WorkspaceLayout(root)
-    if not layout.sessions.is_dir():
-        layout.scaffold()
+    if not WorkspaceLayout(root).sessions.is_dir():
+        scaffold(root)
     return Workspace.objects.get_or_create(path=str(root), defaults={"created_at": now})[0]
+
+
+def scaffold(root: Path) -> None:
+    """Make the `.halo/` of a folder. Raises Forbidden where it cannot be made."""
+    try:
+        WorkspaceLayout(root).scaffold()
+    except OSError as error:
+        raise Forbidden(
+            f"The server cannot write into this folder ({error.strerror}). Choose one that it may write.",
+            code="folder_not_writable",
+        ) from error
 
 
 def find_session(workspace: Workspace | None, session_id: str) -> AgentSession | None:

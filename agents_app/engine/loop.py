@@ -18,7 +18,7 @@ from agents_app.engine.transcript import Transcript
 from agents_app.runtimes.base import ModelRequest, Reply, Runtime
 from agents_app.runtimes.errors import ModelError
 from agents_app.tools.base import Tool, ToolContext
-from sessions_app.events import CallFinished, Failed, Notice, ToolCalled
+from sessions_app.events import CallFinished, Failed, Notice, TextArrived, ToolCalled
 from sessions_app.messages import Usage
 
 Status = Literal["done", "yielded", "failed", "refused", "cut_off"]
@@ -143,11 +143,15 @@ class Round:
         self._land_partial(texts.REPLY_CUT[reason])
 
     def _land_partial(self, marker: str) -> None:
-        """What had streamed when the call broke off, with a sentence that says so, as the model's own words."""
+        """What had streamed when the call broke off, with a sentence that says so, as the model's own words.
+
+        In both logs: a reader must see that the answer is not whole, too.
+        """
         text = self._caller.attempt.text if self._calling else ""
         self._calling = False
         if text.strip():
             self._transcript.raw.append(
                 {"role": "assistant", "content": [{"type": "text", "text": f"{text}\n\n{marker}"}]}
             )
+            self._transcript.emit(TextArrived(f"\n\n{marker}", self._caller.attempt.turn_id))
             self.result.output += text

@@ -126,7 +126,7 @@ def _says_again(part: _Part, fragment: str) -> bool:
 
 def _block(part: _Part, calls: list[ToolCall]) -> Block | None:
     if part.kind == "tool_use":
-        call = _call(part)
+        call = _call(part, {call.id for call in calls})
         calls.append(call)
         return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
     content = part.content
@@ -140,7 +140,8 @@ def _block(part: _Part, calls: list[ToolCall]) -> Block | None:
     return {"type": "text", "text": content} if content else None
 
 
-def _call(part: _Part) -> ToolCall:
+def _call(part: _Part, taken: set[str]) -> ToolCall:
+    """An id must be there and be the only one of its kind in the answer: results are matched by it."""
     name = clean_text(part.name)
     arguments = clean_text("".join(part.pieces))
     if part.whole_input is not None and not arguments:
@@ -149,4 +150,5 @@ def _call(part: _Part) -> ToolCall:
         given, error = parse_tool_input(arguments, name)
     if not name and error is None:
         error = "This tool call has no name. The tool was not run."
-    return ToolCall(part.id or f"call_{uuid.uuid4().hex[:16]}", name, given, error)
+    own = part.id if part.id not in taken else ""
+    return ToolCall(own or f"call_{uuid.uuid4().hex[:16]}", name, given, error)

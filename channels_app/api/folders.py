@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from halo_project.errors import BadRequest, Forbidden, HaloError, NotFound
-from halo_project.layout import WorkspaceLayout, resolve_workspace
+from halo_project.layout import resolve_workspace
+from sessions_app.workspaces import scaffold
 
 MAX_ENTRIES = 2_000
 MAX_SCANNED = 50_000
@@ -72,13 +73,7 @@ def open_folder(path: Path) -> Path:
     root = resolve_workspace(str(path))
     if not _is_utf8(str(root)):
         raise BadRequest("The folder's name is not valid UTF-8. Rename it first.", code="bad_path")
-    try:
-        WorkspaceLayout(root).scaffold()
-    except OSError as error:
-        raise Forbidden(
-            f"The server cannot write into this folder ({error.strerror}). Choose one that it may write.",
-            code="folder_not_writable",
-        ) from error
+    scaffold(root)
     return root
 
 
@@ -115,7 +110,7 @@ def _explained(error: OSError) -> HaloError:
         return BadRequest("This is not a folder.", code="not_a_folder")
     if isinstance(error, FileNotFoundError):
         return NotFound("This folder does not exist.", code="folder_missing")
-    return HaloError(f"The folder cannot be read: {error.strerror or 'unknown reason'}.", code="folder_unreadable")
+    return BadRequest(f"The folder cannot be read: {error.strerror or 'unknown reason'}.", code="folder_unreadable")
 
 
 def _is_utf8(text: str) -> bool:

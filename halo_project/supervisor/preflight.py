@@ -1,5 +1,6 @@
 """What can be refused before any process is started: a second server, a taken port, a workspace that is not there."""
 
+import errno
 import fcntl
 import os
 import socket
@@ -56,9 +57,9 @@ def listen(env: HaloEnv) -> socket.socket:
         listener.listen(512)
     except OSError as error:
         listener.close()
-        raise CannotStart(
-            f"Cannot listen on {env.host} port {env.port}: {error.strerror}. Set HALO_PORT to another port."
-        ) from None
+        foreign = error.errno == errno.EADDRNOTAVAIL
+        advice = "Set HALO_HOST to an address of this machine." if foreign else "Set HALO_PORT to another port."
+        raise CannotStart(f"Cannot listen on {env.host} port {env.port}: {error.strerror}. {advice}") from None
     listener.setblocking(False)
     return listener
 

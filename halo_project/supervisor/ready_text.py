@@ -36,8 +36,13 @@ def _password(env: HaloEnv, new_password: str | None) -> list[tuple[str, str]]:
     if env.password is not None:
         return [("password", "the one in HALO_PASSWORD")]
     if new_password is not None:
-        return [("password", new_password), ("", "(made just now, shown only this once; `halo password` sets another)")]
-    return [("password", f"its hash is in {HomeLayout(env.home).password_file}; `halo password` sets a new one")]
+        return [
+            ("password", new_password),
+            ("", "(made just now, shown only this once; `.venv/bin/halo password` sets another)"),
+        ]
+    return [
+        ("password", f"its hash is in {HomeLayout(env.home).password_file}; `.venv/bin/halo password` sets a new one")
+    ]
 
 
 def _models(env: HaloEnv, providers: list[str] | None) -> list[tuple[str, str]]:

@@ -56,12 +56,12 @@ class SessionPaths:
     def files(self) -> list[Path]:
         """Every file of this session by listing: logs, archives, 1.x files, locks and left-over temporary files.
 
-        Exact names, not a prefix: ids may hold dots, and `a` must not take the files of `a.ui`.
+        Exact names, not a prefix: ids may hold dots, and `a` must not take the files of `a.ui` or `a.ui.jsonl.tmp.1`.
         """
         pattern = re.compile(
             re.escape(self.seg)
             + r"\.(ui\.jsonl|raw\.jsonl|migrating|json|arch\.[0-9]+\.json\.gz|ui\.arch\.[0-9]+\.[0-9a-f]+\.jsonl\.gz)"
-            + r"(\.tmp\..+)?"
+            + r"(\.tmp\.[0-9]+(\.[0-9]+)?)?"
         )
         return sorted(path for path in self._listing() if pattern.fullmatch(path.name))
 

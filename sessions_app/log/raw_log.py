@@ -102,4 +102,6 @@ def _decode_message(line: bytes) -> RawMessage:
     value = decode_line(line)
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         raise BadLine("not a message")
+    if not isinstance(value.get("content"), str | list | None):
+        raise BadLine("a message whose content is neither text nor blocks")
     return value

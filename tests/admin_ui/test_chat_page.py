@@ -124,6 +124,7 @@ def test_stop_ends_the_answer_and_the_next_message_is_answered(chat: Page):
     expect(answer(chat)).to_contain_text("Sentence number 3 of")
     chat.click("[data-stop]")
     expect(chat.locator("[data-stop]")).to_be_hidden()
+    expect(chat.locator(".cut").last).to_have_text("Interrupted by you")
     assert "Sentence number 30 of" not in answer(chat).inner_text()
     send(chat, "are you still there?")
     expect(answer(chat)).to_contain_text("are you still there?")

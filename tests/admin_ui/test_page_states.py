@@ -294,6 +294,16 @@ def test_shift_enter_breaks_and_the_composer_grows_to_a_bound(page, open_session
     assert not wire.sent_of("chat")
 
 
+def test_words_written_before_the_scripts_came_stay(page, halo_server):
+    held = []
+    page.route("**/js/main*.js*", held.append)
+    page.goto(f"{halo_server.url}/chat?workspace={halo_server.workspace}&session={SESSION}", wait_until="commit")
+    page.fill("[data-composer]", "early words")
+    held[0].continue_()
+    expect(page.locator("[data-connection]")).to_have_attribute("data-connection", "connected")
+    expect(page.locator("[data-composer]")).to_have_value("early words")
+
+
 def test_drafts_survive_a_reload_and_belong_to_their_session(page, open_session):
     open_session()
     page.fill("[data-composer]", "not sent yet")

@@ -41,6 +41,26 @@ def test_what_the_reply_lacks_is_added(before, raw, expected):
     assert missing_events([USER, {"role": "assistant", "content": raw}], state) == expected
 
 
+@pytest.mark.parametrize(
+    ("shown", "texts", "missing"),
+    [
+        (["Let me look."], ["Let me look.", "ok"], ["ok"]),  # the second lies inside the first
+        (["OK, "], ["OK, ", "OK, finished."], ["OK, finished."]),  # the first is how the second begins
+        (["OK, ", "OK, fin"], ["OK, ", "OK, finished."], ["ished."]),
+        (["yes", "yes"], ["yes", "yes"], []),
+        (["yes"], ["yes", "yes"], ["yes"]),
+        (["one", "two, and what raw does not hold yet"], ["one"], []),
+        (["a" * 50_000], ["a" * 60_000], ["a" * 10_000]),
+    ],
+)
+def test_texts_are_matched_in_the_order_they_were_said(shown, texts, missing):
+    state = fresh()
+    for number, text in enumerate(shown):
+        state.apply(ev.TextArrived(text, f"t{number}"))
+    messages = [USER, *({"role": "assistant", "content": [said(text)]} for text in texts)]
+    assert missing_events(messages, state) == [ev.TextArrived(text, "recovered") for text in missing]
+
+
 def test_a_result_that_only_raw_holds_is_added_once():
     state = fresh()
     state.apply(ev.ToolCalled("glob", "c1", {}, "t"))

@@ -254,3 +254,17 @@ def test_a_release_without_a_round_still_keeps_the_event_number(session):
     assert [row.text for row in rounds.fail(begun.lease, "no key", Columns(fixed={"event_seq": 41}))] == ["hi"]
     session.refresh_from_db()
     assert session.event_seq == 41 and not SessionRun.objects.exists()
+
+
+def test_a_second_crash_of_one_run_has_a_nudge_of_its_own(session):
+    """`takeovers` begins anew with each round that really ended; the origin of a nudge is unique for ever."""
+    from agents_app.recovery import nudge_origin
+
+    say(session)
+    begin(session, DEAD)
+    first = begin(session, DEAD)
+    say(session, "more")
+    rounds.finish(first.lease, Columns(), lambda: None, first.lease.round_id, utcnow())
+    second = begin(session)
+    assert (second.lease.run_id, second.lease.takeovers) == (first.lease.run_id, first.lease.takeovers)
+    assert nudge_origin(second.lease) != nudge_origin(first.lease)

@@ -26,8 +26,9 @@ export class Composer {
   /** The draft of the session that is open now takes the place of the other's. */
   open(place) {
     if (place === this.place) return;
+    const early = this.place === null ? this.text.value : ""; // written while the scripts were still loading
     this.place = place;
-    this.text.value = readDraft(place);
+    this.text.value = early || readDraft(place);
     this.attachments.clear();
     this.explain("");
     this.edited();

@@ -124,7 +124,10 @@ class ChatPage {
   connected() {
     this.session.subscribe();
     this.outbox.resend();
-    if (this.wasConnected) this.list.refreshSoon();
+    if (this.wasConnected) {
+      this.list.refreshSoon();
+      this.agents.load(this.workspace); // the server may have been started anew, with a key
+    }
     this.wasConnected = true;
   }
 
@@ -272,6 +275,8 @@ class ChatPage {
     setText(words, agent?.modelLabel ?? "");
     words.title = agent?.modelError?.error ?? "The model that answers";
     words.classList.toggle("trouble", Boolean(agent?.modelError));
+    const banner = byData("rehearsal-banner");
+    if (agent?.model && banner && !agent.modelError) banner.hidden = agent.model.provider !== "rehearsal";
   }
 }
 

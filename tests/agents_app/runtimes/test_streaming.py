@@ -47,6 +47,15 @@ async def test_thinking_then_text_then_parallel_calls(server: ModelServer, wire:
     assert answer.reply.stop_reason == "tool_use"
 
 
+@both_wires
+async def test_two_calls_with_one_id_become_two_ids(server: ModelServer, wire: str) -> None:
+    server.script(ModelReply(calls=[Call("read", {"path": "a"}, "same"), Call("read", {"path": "b"}, "same")]))
+    reply = (await ask(runtime_for(server, wire))).reply
+    ids = [call.id for call in reply.tool_calls]
+    assert ids[0] == "same" and len(set(ids)) == 2
+    assert [block["id"] for block in reply.blocks] == ids
+
+
 async def test_signatures_and_redacted_thinking_are_kept_for_replay(server: ModelServer) -> None:
     server.script(ModelReply(thinking="hm", signature="c2ln", redacted="b3BhcXVl", text="ok"))
     answer = await ask(runtime_for(server, "anthropic"))

@@ -125,3 +125,9 @@ def test_an_error_nobody_foresaw(client: Client, settings) -> None:
     settings.HALO = object()
     client.raise_request_exception = False
     assert_shape(client.get("/api/fs/home"), 500)
+
+
+def test_json_of_endless_depth_is_refused_like_any_other_that_is_none(db):
+    answer = Client().post("/api/auth/login", "[" * 12_000, content_type="application/json")
+    assert_shape(answer, 400)
+    assert answer.json()["code"] == "bad_json"

@@ -121,7 +121,7 @@ class TestBrowse:
             ("{}/missing", 404, "folder_missing"),
             ("{}/file", 400, "not_a_folder"),
             ("{}/file/below", 400, "not_a_folder"),
-            ("{}/circle", 500, "folder_unreadable"),
+            ("{}/circle", 400, "folder_unreadable"),
             ("relative", 400, "path_not_absolute"),
             ("~nobody-of-this-name/x", 400, "bad_path"),
         ],

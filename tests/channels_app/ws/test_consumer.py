@@ -27,6 +27,8 @@ def bad_frames(workspace: str):
         ({**chat, "message": "  "}, "empty_message"),
         ({**chat, "sessionId": "../../etc/passwd"}, "bad_session_id"),
         ({**chat, "projectId": "/no/such/folder"}, "workspace_missing"),
+        ({**chat, "projectId": f"{workspace}/blocked"}, "folder_not_writable"),
+        ({**chat, "sessionId": "trail\n"}, "bad_session_id"),
         ({**chat, "projectId": "/"}, "workspace_root"),
         ({**chat, "agentId": "nobody"}, "agent_missing"),
         ({"type": "chat:stop", "sessionId": "neverspoken", "projectId": workspace}, "session_missing"),
@@ -35,6 +37,9 @@ def bad_frames(workspace: str):
 
 @pytest.mark.asyncio
 async def test_every_bad_frame_gets_a_sentence_and_the_next_message_works(halo_server):
+    blocked = halo_server.workspace / "blocked"
+    blocked.mkdir()
+    (blocked / ".halo").touch()  # a file in the way, which stops root too
     async with await client_of(halo_server) as client:
         for frame, code in bad_frames(str(halo_server.workspace)):
             await client.send(frame)

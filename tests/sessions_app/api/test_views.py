@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 
 from sessions_app.models import AgentSession, Workspace
+from sessions_app.workspaces import paths_of
 from tests.support.session_rows import make_session, make_workspace, session_row, text_rows, write_logs
 
 
@@ -86,6 +87,12 @@ class TestRows:
         }
         assert self.rows(client, workspace, "a>b", before="m2").json() == {"rows": text_rows(2), "hasOlder": False}
         assert self.rows(client, workspace, "a>b", before="m0").json() == {"rows": [], "hasOlder": False}
+
+    def test_a_file_that_cannot_be_read_is_said(self, client: Client, workspace: Path, row: Workspace) -> None:
+        session = make_session(row, "s1")
+        paths_of(session).ui.mkdir(parents=True)
+        answer = self.rows(client, workspace, "s1", before="m4")
+        assert (answer.status_code, answer.json()["code"]) == (503, "session_unreadable")
 
     @pytest.mark.parametrize(
         ("session_id", "query", "status", "code"),
