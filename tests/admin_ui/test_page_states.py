@@ -296,7 +296,7 @@ def test_shift_enter_breaks_and_the_composer_grows_to_a_bound(page, open_session
 
 def test_words_written_before_the_scripts_came_stay(page, halo_server):
     held = []
-    page.route("**/js/main*.js*", held.append)
+    page.route("**/js/main*.js*", lambda route: held.append(route))
     page.goto(f"{halo_server.url}/chat?workspace={halo_server.workspace}&session={SESSION}", wait_until="commit")
     page.fill("[data-composer]", "early words")
     held[0].continue_()
