@@ -73,7 +73,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    workspace, home = tmp_path / "work", tmp_path / "home"
+    workspace, home = tmp_path / "workspace", tmp_path / "home"
     workspace.mkdir()
     home.mkdir()
     watch = RecordingWatch()

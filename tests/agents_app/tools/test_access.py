@@ -45,7 +45,7 @@ T6 = {
     "link": "secret.txt",
     "dangling": "not-there",
     "folder": "",
-    "chain": "../work/link",
+    "chain": "../workspace/link",
     "up": "..",
 }
 
