@@ -150,9 +150,9 @@ class _Command:
         await asyncio.wait({pipe.ended for pipe in self._pipes}, timeout=DRAIN_S)
 
     async def _survivors(self) -> tuple[str, ...]:
-        if all(pipe.ended.done() for pipe in self._pipes) and not signal_group(self._pid, 0):
-            return ()
-        await asyncio.sleep(_POLL_S)  # the tail of a pipeline is often just about to end
+        if signal_group(self._pid, 0) or not all(pipe.ended.done() for pipe in self._pipes):
+            await asyncio.sleep(_POLL_S)  # the tail of a pipeline is often just about to end
+        # Looked for even when group and pipes are gone: `setsid … >/dev/null &` may have left both by now.
         left = await asyncio.to_thread(members, self._pid, self._mark, self._start_time)
         return tuple(filter(None, map(describe, left[:_MOST_LISTED])))
 

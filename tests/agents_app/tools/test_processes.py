@@ -59,6 +59,7 @@ T1 = [
     "python3 -m http.server 0 & echo ok",
     "nohup sleep 600 >log 2>&1 & echo ok",
     "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null & echo ok",
+    "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null & sleep 0.3; echo ok",  # long out of the group by then
     "(setsid sh -c 'sleep 600 & sleep 600' &) ; echo ok",
 ]
 
