@@ -1,6 +1,8 @@
 """A server at the other end of the page's socket, played by a test: frames in, frames out, cut lines."""
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page, WebSocketRoute
@@ -47,8 +49,20 @@ class Wire:
                 frame = frame | {"seq": self._seq}
             self.lines[-1].send(json.dumps({"sessionId": SESSION} | frame))
 
+    def until(self, check: Callable[[], bool], seconds: float = 30) -> None:
+        """Let the page go on until `check` holds: what it sends arrives here a little later than it shows."""
+        deadline = time.monotonic() + seconds
+        while not check():
+            assert time.monotonic() < deadline, f"nothing came of it; the page sent {self.sent[-5:]}"
+            self.page.wait_for_timeout(50)
+
     def skip_a_number(self) -> None:
         self._seq += 1
+
+    def next_of(self, kind: str) -> Frame:
+        """The newest frame of this kind that the page sent, waited for."""
+        self.until(lambda: bool(self.sent_of(kind)))
+        return self.sent_of(kind)[-1]
 
     def sent_of(self, kind: str) -> list[Frame]:
         return [frame for frame in self.sent if frame["type"] == kind]

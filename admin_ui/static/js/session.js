@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { addPending, apply, clearProblems, emptyState, prependRows } from "./state.js";
 
 const ASK_AGAIN_MS = 5_000;
+const LOOK_MS = 500;
 const OLDER_ROWS = 60;
 
 export class Session {
@@ -12,7 +13,8 @@ export class Session {
     Object.assign(this, { line, outbox, onchange });
     this.workspace = null;
     this.state = emptyState();
-    setInterval(() => this.state.stale && this.subscribe(), ASK_AGAIN_MS);
+    this.askedAt = 0;
+    setInterval(() => this.askAgain(), LOOK_MS);
   }
 
   get id() {
@@ -35,7 +37,13 @@ export class Session {
   }
 
   subscribe() {
+    this.askedAt = performance.now();
     if (this.id) this.line.send({ type: "subscribe", sessionId: this.id, projectId: this.workspace });
+  }
+
+  /** A snapshot that was asked for and has not come is asked for once more. */
+  askAgain() {
+    if (this.state.stale && performance.now() - this.askedAt >= ASK_AGAIN_MS) this.subscribe();
   }
 
   receive(frame) {
