@@ -6,6 +6,8 @@ Every figure is taken outside, from a real WebSocket client. Sessions of 3 MB ar
 import argparse
 import asyncio
 import json
+import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -116,6 +118,12 @@ def started(factory: HaloFactory, name: str, **env: str) -> RunningHalo:
     return halo
 
 
+def stopped(halo: RunningHalo, name: str) -> None:
+    begun = time.perf_counter()
+    halo.stop()
+    print(f"{name:<44} {time.perf_counter() - begun:.1f} s   aim < 10 s")
+
+
 def machine_speed() -> float:
     """MB/s of JSON that the standard library reads: figures of two machines are comparable only beside it."""
     line = json.dumps({"text": "some words " * 20, "numbers": list(range(20))})
@@ -145,6 +153,12 @@ def main() -> None:
                 print(f"  {name:<42} {size:6.0f} MB")
             print(f"{'idle memory, all processes':<44} {sum(sizes.values()):.0f} MB   aim < 500 MB")
             asyncio.run(measure(halo, server, options.turns))
+            stopped(halo, "everything has stopped after")
+            deaf = started(factory, "health answers after, once more", HALO_HOME=str(first.home.home), **env)
+            deaf.wait_until_ready()
+            for pid in deaf.children().values():
+                os.kill(pid, signal.SIGSTOP)
+            stopped(deaf, "… when no process listens")
         finally:
             factory.stop_all()
 

@@ -4,8 +4,8 @@ import psutil
 
 from halo_project.supervisor.child import Child
 
-GRACE_S = 6.5  # workers park their turns (about 4 s), the web process closes its sockets
-REDIS_GRACE_S = 2.0
+GRACE_S = 6.0  # workers park their turns (about 4 s), the web process closes its sockets
+REDIS_GRACE_S = 1.5
 
 
 class Shutdown:

@@ -23,7 +23,7 @@ async def collect(bus: Bus, key: SessionKey, after: str, count: int) -> list[Fra
     follower = bus.entries(key, after)
     frames: list[Frame] = []
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             async for entry in follower:
                 frames.append(entry.frame)
                 if len(frames) == count:

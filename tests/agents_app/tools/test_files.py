@@ -80,7 +80,7 @@ async def test_reading_what_cannot_be_read(bench: Bench, path: str, message: str
     (bench.workspace / "folder").mkdir()
     os.mkfifo(bench.workspace / "pipe")
     (bench.workspace / "loop").symlink_to("loop")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         text = await bench.error("file_read", path=path)
     assert text.startswith("__TOOL_ERROR__\n" + message.format(workspace=bench.workspace))
 
@@ -117,7 +117,7 @@ async def test_writing_where_it_cannot_be(bench: Bench) -> None:
     bench.put("file")
     (bench.workspace / "folder").mkdir()
     os.mkfifo(bench.workspace / "pipe")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         for path in ("file/below", "folder", "pipe", "/proc/nothing/x"):
             assert (await bench.error("file_write", path=path, content="x")).startswith("__TOOL_ERROR__\nError: ")
 

@@ -134,7 +134,7 @@ async def test_T2_what_ignores_term_is_killed_soon(bench: Bench) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 12
     assert not members(bench.watch.begun[0][0])
 
 
