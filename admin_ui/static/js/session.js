@@ -5,7 +5,6 @@ import { get } from "./api.js";
 import { addPending, apply, clearProblems, emptyState, prependRows } from "./state.js";
 
 const ASK_AGAIN_MS = 5_000;
-const LOOK_MS = 500;
 const OLDER_ROWS = 60;
 
 export class Session {
@@ -13,8 +12,6 @@ export class Session {
     Object.assign(this, { line, outbox, onchange });
     this.workspace = null;
     this.state = emptyState();
-    this.askedAt = 0;
-    setInterval(() => this.askAgain(), LOOK_MS);
   }
 
   get id() {
@@ -37,13 +34,9 @@ export class Session {
   }
 
   subscribe() {
-    this.askedAt = performance.now();
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.state.stale && this.subscribe(), ASK_AGAIN_MS); // the snapshot has not come
     if (this.id) this.line.send({ type: "subscribe", sessionId: this.id, projectId: this.workspace });
-  }
-
-  /** A snapshot that was asked for and has not come is asked for once more. */
-  askAgain() {
-    if (this.state.stale && performance.now() - this.askedAt >= ASK_AGAIN_MS) this.subscribe();
   }
 
   receive(frame) {
