@@ -1,5 +1,6 @@
 """Replacing a whole file so that a reader, or a crash, sees the old content or the new, never half of one."""
 
+import logging
 import os
 import time
 from collections.abc import Iterable
@@ -7,13 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from sessions_app.log.baseline import FileStamp
+from sessions_app.log.regular import named
+
+logger = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 1 << 20
 
 
-def replace_file(path: Path, chunks: Iterable[bytes]) -> FileStamp:
+def replace_file(path: Path, chunks: Iterable[bytes], *, sync_folder: bool = True) -> FileStamp:
     """Write `chunks` as the new content of `path`, on disk before it returns. Raises OSError; the old file then stands.
 
+    sync_folder: False where another file of the folder is replaced right after, and only both together count.
     Makes the file's own folder when it is missing, but not the folders above: those gone means the workspace is gone.
     """
     path.parent.mkdir(exist_ok=True)
@@ -27,10 +32,13 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> FileStamp:
         finally:
             os.close(descriptor)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise named(error, path) from None
         raise
-    _sync_directory(path.parent)
+    if sync_folder:
+        _sync_directory(path.parent)
     return stamp
 
 
@@ -68,8 +76,12 @@ def _write(descriptor: int, data: bytearray) -> None:
 
 
 def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+    """Have the new name outlive a power cut. The file is in place already, so a failure is no failed write."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        logger.warning("the folder %s was not synced: %s", directory, error)

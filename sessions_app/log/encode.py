@@ -45,6 +45,11 @@ def clean_text(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def column_text(text: str) -> str:
+    """The text as a database column can hold it: `clean_text`, and NUL as U+FFFD, which PostgreSQL refuses."""
+    return clean_text(text).replace("\0", "\ufffd")
+
+
 def clean(value: Any) -> Any:
     """`clean_text` for every text inside a JSON value, keys included. A value that needs nothing is returned itself."""
     if isinstance(value, str):

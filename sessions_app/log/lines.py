@@ -12,6 +12,7 @@ from sessions_app.log.encode import BadLine
 
 _CHUNK_BYTES = 1 << 16
 _SEARCH_BYTES = 1 << 20
+_OPENING, _CLOSING = b"{}"
 T = TypeVar("T")
 
 
@@ -28,8 +29,18 @@ class Parsed(Generic[T]):
         return not (self.bad_lines or self.torn)
 
 
-def parse_lines(data: bytes, decode: Callable[[bytes], T]) -> Parsed[T]:
-    """Every whole line decoded; those for which `decode` raises BadLine are skipped and counted."""
+def parse_lines(
+    data: bytes, decode: Callable[[bytes], T], decode_all: Callable[[bytes], list[T] | None] | None = None
+) -> Parsed[T]:
+    """Every whole line decoded; those for which `decode` raises BadLine are skipped and counted.
+
+    decode_all: all lines at once, much faster, or None where one of them is not just as it should be.
+    """
+    objects = _objects_in(data) if decode_all is not None else 0
+    if decode_all is not None and objects:
+        decoded = decode_all(data)
+        if decoded is not None and len(decoded) == objects:  # else two of them stood in one line
+            return Parsed(decoded, bad_lines=0, torn=False)
     lines = data.split(b"\n")
     torn = lines.pop() != b""
     items: list[T] = []
@@ -45,6 +56,19 @@ def parse_lines(data: bytes, decode: Callable[[bytes], T]) -> Parsed[T]:
     if last_is_bad and not torn:
         return Parsed(items, bad_lines - 1, torn=True)
     return Parsed(items, bad_lines, torn)
+
+
+def _objects_in(data: bytes) -> int:
+    """The number of lines when each LF stands behind a `}` and before a `{`, so that none is inside an object and no
+    line is empty; else 0."""
+    if data[:1] != b"{" or data[-2:] != b"}\n":
+        return 0
+    lines, end = 1, data.find(b"\n")
+    while end < len(data) - 1:
+        if data[end - 1] != _CLOSING or data[end + 1] != _OPENING:
+            return 0
+        lines, end = lines + 1, data.find(b"\n", end + 1)  # by far the fastest way: it looks at words, not at bytes
+    return lines
 
 
 def whole_lines_end(descriptor: int) -> int:

@@ -6,12 +6,15 @@ Every write compares the open file with that baseline first. Knows bytes and off
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessions_app.log import tail_guard
 from sessions_app.log.atomic import replace_file
 from sessions_app.log.baseline import FileStamp, stamp_of
+from sessions_app.log.regular import NotRegular, named, open_regular
 
 _STABLE_READS = 5
 
@@ -41,6 +44,7 @@ class LogFile:
         self.path = path
         self.stamp: FileStamp | None = None
         self.sound = False
+        self.restored = False  # a write that a crash cut off was found: the next one makes the file anew
         self._known = False
 
     @property
@@ -58,18 +62,21 @@ class LogFile:
     def read(self) -> bytes:
         """The whole content, empty when there is no file. The caller says by `sound` whether it may be appended to."""
         data = b""
+        self.restored = False
         for _ in range(_STABLE_READS):
             try:
-                with self.path.open("rb", buffering=0) as file:
-                    before = FileStamp.of(os.fstat(file.fileno()))
-                    data = file.read()
-                    after = FileStamp.of(os.fstat(file.fileno()))
+                descriptor = open_regular(self.path, os.O_RDONLY)
             except FileNotFoundError:
                 self._know(None, sound=False)
                 return b""
+            with open(descriptor, "rb", buffering=0) as file:
+                before = FileStamp.of(os.fstat(descriptor))
+                data = file.read()
+                after = FileStamp.of(os.fstat(descriptor))
             if before == after and len(data) == after.size:
                 self._know(after, sound=False)
-                return data
+                whole, self.restored = tail_guard.restored(self.path, data, after.ino)
+                return whole
         # A writer never stopped: what was read is served, but no write may build on it.
         self.sound = self._known = False
         self.stamp = None
@@ -80,29 +87,35 @@ class LogFile:
         descriptor = self._open(os.O_WRONLY | os.O_APPEND)
         if descriptor is None:
             return False
-        try:
+        with self._closing(descriptor):
             return self._write(descriptor, data, None)
-        finally:
-            os.close(descriptor)
 
     def overwrite_tail(self, offset: int, data: bytes) -> bool:
         """Put `data` in place of everything from byte `offset` on, same inode. Answers and raises like `append`.
 
-        New bytes first, then the cut: a crash in between leaves a fragment of the old line behind the new ones.
+        New bytes first, then the cut: a crash in between leaves a fragment of the old line behind the new ones. The old
+        line is kept beside the file for as long as the write could be torn.
         """
         descriptor = self._open(os.O_RDWR)
         if descriptor is None:
             return False
-        try:
-            return self._write(descriptor, data, offset)
-        finally:
-            os.close(descriptor)
+        with self._closing(descriptor):
+            guarded = tail_guard.is_needed(offset, data)
+            if guarded:
+                self.sound = False
+                tail_guard.keep(self.path, descriptor, offset, data)
+            done = self._write(descriptor, data, offset)
+            if guarded and done:
+                tail_guard.drop(self.path)
+            return done
 
     def replace(self, chunks: Iterable[bytes]) -> WriteOutcome:
         """Write the whole file anew, atomically."""
         foreign = self.changed_elsewhere()
         self.sound = False
-        self._know(replace_file(self.path, chunks), sound=True)
+        self._know(replace_file(self.path, chunks), sound=False)
+        tail_guard.drop(self.path)
+        self.sound = True
         return WriteOutcome(foreign=foreign, rewrote=True, size=self.size)
 
     def _know(self, stamp: FileStamp | None, *, sound: bool) -> None:
@@ -115,13 +128,39 @@ class LogFile:
         if not self.sound:
             return None
         try:
-            descriptor = os.open(self.path, flags)
+            descriptor = open_regular(self.path, flags)
         except FileNotFoundError:
             return None
+        except NotRegular:
+            return None  # something else was put at our name; the new file takes its place
         if FileStamp.of(os.fstat(descriptor)) != self.stamp:
             os.close(descriptor)
             return None
         return descriptor
+
+    @contextmanager
+    def _closing(self, descriptor: int) -> Iterator[None]:
+        """Close the descriptor; whatever goes wrong leaves the file unsound, and its name stands in the error."""
+        try:
+            yield
+        except OSError as error:
+            self.sound = False
+            self._look(descriptor)
+            os.close(descriptor)
+            raise named(error, self.path) from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        try:
+            os.close(descriptor)
+        except OSError as error:  # a quota or a network disk may refuse the data only now
+            self.sound = False
+            raise named(error, self.path) from None
+
+    def _look(self, descriptor: int) -> None:
+        """Know the file as a write of ours left it half-way, so that it is not taken for somebody else's."""
+        with suppress(OSError):
+            self.stamp = FileStamp.of(os.fstat(descriptor))
 
     def _write(self, descriptor: int, data: bytes, offset: int | None) -> bool:
         """One write at `offset`, or at the end. Until all went well the file is not sound."""

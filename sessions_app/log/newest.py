@@ -16,6 +16,7 @@ from sessions_app.log.encode import BadLine
 from sessions_app.log.lines import lines_backward, whole_lines_end
 from sessions_app.log.open_reply import open_reply_records
 from sessions_app.log.records import Record, UIView, decode_record, fold, row_of
+from sessions_app.log.regular import open_regular
 from sessions_app.messages import Row
 
 
@@ -91,7 +92,7 @@ def read_older(path: Path, before_row_id: str, limit: int, max_bytes: int = 1_00
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[int, FileStamp] | None]:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = open_regular(path, os.O_RDONLY)
     except FileNotFoundError:
         yield None
         return

@@ -6,6 +6,9 @@ what messages mean. A RawLog is used by one writer at a time.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from sessions_app.log.baseline import FileStamp
 from sessions_app.log.encode import BadLine, decode_line, encode_line
@@ -34,6 +37,11 @@ class RawLog:
     def stamp(self) -> FileStamp | None:
         return self._file.stamp
 
+    @property
+    def restored(self) -> bool:
+        """True when `load()` found a write that a crash had cut off, and read the file as it was before."""
+        return self._file.restored
+
     def changed_elsewhere(self) -> bool:
         """True when the file is not the one this object last wrote or read: one stat."""
         return self._file.changed_elsewhere()
@@ -41,8 +49,8 @@ class RawLog:
     def load(self) -> list[RawMessage]:
         """Read the whole file. Raises OSError; a missing file is an empty history."""
         data = self._file.read()
-        parsed = parse_lines(data, _decode_message)
-        self._file.sound = self._file.stamp is not None and parsed.sound
+        parsed = parse_lines(data, decode_message, _decode_messages)
+        self._file.sound = self._file.stamp is not None and parsed.sound and not self._file.restored
         self.torn, self.bad_lines = parsed.torn, parsed.bad_lines
         self._count = len(parsed.items)
         self._last_offset = data.rfind(b"\n", 0, -1) + 1
@@ -98,10 +106,25 @@ class RawLog:
             yield line
 
 
-def _decode_message(line: bytes) -> RawMessage:
+_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+def _decode_messages(data: bytes) -> list[RawMessage] | None:
+    """All lines at once; None when any of them needs the care of `decode_message`."""
+    try:
+        messages = _decoder.decode_lines(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return messages if all(map(_is_message, messages)) else None
+
+
+def _is_message(value: RawMessage) -> bool:
+    return isinstance(value.get("role"), str) and isinstance(value.get("content"), str | list | None)
+
+
+def decode_message(line: bytes) -> RawMessage:
+    """One line read. Raises BadLine."""
     value = decode_line(line)
-    if not isinstance(value, dict) or not isinstance(value.get("role"), str):
-        raise BadLine("not a message")
-    if not isinstance(value.get("content"), str | list | None):
-        raise BadLine("a message whose content is neither text nor blocks")
+    if not isinstance(value, dict) or not _is_message(value):
+        raise BadLine("not a message: no role, or a content that is neither text nor blocks")
     return value

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sessions_app.log.encode import BadLine, decode_line, encode_line
-from sessions_app.messages import Block, Row, is_main_user_row
+from sessions_app.messages import Block, Row, is_main_user_row, with_type
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -82,6 +82,15 @@ def decode_record(line: bytes) -> Record | None:
     return record if _is_complete(record) else None
 
 
+def decode_records(data: bytes) -> list[Record | None] | None:
+    """All lines of a file at once; None when any of them needs the care of `decode_record`."""
+    try:
+        records = _decoder.decode_lines(data)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return list(records) if all(map(_is_complete, records)) else None
+
+
 def _is_complete(record: Record) -> bool:
     if record.t == "inflight":
         return record.blocks is not None
@@ -89,9 +98,9 @@ def _is_complete(record: Record) -> bool:
 
 
 def row_of(record: Record) -> Row:
-    """The row of an `add` or `patch`; one that lacks its id gets it from the record."""
+    """The row of an `add` or `patch`; one that lacks its id gets it from the record, one that lacks a type its type."""
     row = record.m or {}
-    return row if "id" in row else {"id": record.id, **row}
+    return with_type(row if "id" in row else {"id": record.id, **row})
 
 
 def fold(records: Iterable[Record]) -> UIView:
@@ -118,7 +127,9 @@ class _Merge:
     def add(self, record: Record) -> None:
         # Two rows under one id are both kept: losing one is worse. A patch means the later.
         self._places[record.id] = len(self.rows)
-        self.rows.append(row_of(record))
+        row = record.m
+        is_whole = row is not None and "id" in row and isinstance(row.get("type"), str)
+        self.rows.append(row if row is not None and is_whole else row_of(record))
         if record.id == self._inflight_id:
             self._inflight_id = None
 

@@ -10,10 +10,7 @@ from pathlib import Path
 from sessions_app.log.baseline import FileStamp
 from sessions_app.log.lines import parse_lines
 from sessions_app.log.log_file import LogFile, WriteOutcome
-from sessions_app.log.newest import read_newest, read_older
-from sessions_app.log.records import UIView, decode_record, fold
-
-__all__ = ["UILog", "read_newest", "read_older"]
+from sessions_app.log.records import UIView, decode_record, decode_records, fold
 
 
 class UILog:
@@ -45,11 +42,11 @@ class UILog:
 
     def load(self) -> UIView:
         """Read the whole file. Raises OSError; a missing file is an empty log."""
-        parsed = parse_lines(self._file.read(), decode_record)
+        parsed = parse_lines(self._file.read(), decode_record, decode_records)
+        self.unknown_records = parsed.items.count(None)
         records = [record for record in parsed.items if record is not None]
         self._file.sound = self._file.stamp is not None and parsed.sound
         self.torn, self.bad_lines = parsed.torn, parsed.bad_lines
-        self.unknown_records = len(parsed.items) - len(records)
         return fold(records)
 
     def write(self, lines: Sequence[bytes], full: Callable[[], Iterable[bytes]]) -> WriteOutcome:

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from sessions_app.log import lines as lines_module
-from sessions_app.log.lines import last_line_with, lines_backward, whole_lines_end
+from sessions_app.log.lines import last_line_with, lines_backward, parse_lines, whole_lines_end
+from sessions_app.log.raw_log import RawLog, decode_message
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
@@ -41,3 +42,23 @@ def test_the_last_line_with_a_text_is_found_at_any_border(tmp_path: Path, monkey
         assert last_line_with(descriptor, b"ab", len(data)) == (data.index(b"\n", found) + 1 if found >= 0 else 0)
     finally:
         os.close(descriptor)
+
+
+_SPLIT = b'{"role":"user","content":\n"x"}\n'
+
+
+@pytest.mark.parametrize(
+    "odd", [b"\n", b" \n", _SPLIT, b'{"role":"user"}\r\n', b'{"role":"user","c":[{}\n,{}]}\n', b"[]\n"]
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_file_parsed_at_once_gives_what_its_lines_give(tmp_path: Path, odd, first):
+    """Two objects in one line are no good line, also where an odd line makes up for the number of lines."""
+    two = b'{"role":"user","content":"a"}{"role":"user","content":"b"}\n'
+    good = b'{"role":"user","content":"c"}\n'
+    for data in (odd, two + odd, good + odd + good, good + two + good + odd, two + good):
+        path = tmp_path / "s.raw.jsonl"
+        path.write_bytes(data if first else odd + data)
+        log = RawLog(path)
+        parsed = parse_lines(path.read_bytes(), decode_message)
+        assert log.load() == parsed.items
+        assert (log.torn, log.bad_lines) == (parsed.torn, parsed.bad_lines)

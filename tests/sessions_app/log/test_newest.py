@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from halo_project.errors import NotFound
 from sessions_app.log import lines as lines_module
+from sessions_app.log.newest import read_newest, read_older
 from sessions_app.log.records import add_record, inflight_record, patch_record
-from sessions_app.log.ui_log import UILog, read_newest, read_older
+from sessions_app.log.ui_log import UILog
 from sessions_app.messages import is_main_user_row
 from tests.sessions_app.log.samples import DAMAGED_FILES, naive_fold, reply_row, text_block, user_row
 
@@ -26,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @given(DAMAGED_FILES, st.integers(0, 3000), CHUNKS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_S8_the_newest_rows_are_the_tail_of_a_full_read(file, max_bytes, chunk):
     data, good = file
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -47,7 +48,7 @@ def test_S8_the_newest_rows_are_the_tail_of_a_full_read(file, max_bytes, chunk):
 
 
 @given(DAMAGED_FILES, st.integers(1, 5), st.integers(0, 2000), CHUNKS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_S4_paging_back_gives_every_row_once(file, limit, max_bytes, chunk):
     data, _ = file
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

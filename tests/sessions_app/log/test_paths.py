@@ -42,10 +42,11 @@ def test_segments_are_listed_by_number(tmp_path):
 def test_the_files_of_a_session_are_all_its_own_and_nobody_elses(tmp_path):
     own = [
         "a.ui.jsonl", "a.raw.jsonl", "a.migrating", "a.json", "a.arch.1.json.gz", "a.ui.arch.12.0123456789ab.jsonl.gz",
-        "a.ui.jsonl.tmp.77.1790000000000", "a.json.tmp.1", "a.raw.jsonl.tmp.1.2",
+        "a.ui.jsonl.tmp.77.1790000000000", "a.json.tmp.1", "a.raw.jsonl.tmp.1.2", "a.raw.jsonl.tail",
     ]  # fmt: skip
     others = ["a.ui.ui.jsonl", "a.b.raw.jsonl", "ab.ui.jsonl", "a.txt", "xa.json", "a.ui.jsonl.ui.jsonl",
         "a.ui.jsonl.tmp.1.ui.jsonl", "a.json.tmp.x.raw.jsonl", "a.raw.jsonl.tmp.1.2.json",
+        "a.raw.jsonl.tail.ui.jsonl", "a.tail",
     ]  # fmt: skip
     for name in own + others:
         (tmp_path / name).touch()

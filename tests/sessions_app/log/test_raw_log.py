@@ -190,7 +190,7 @@ def test_a_short_tail_write_raises_and_the_next_write_makes_the_file_anew(path):
 
 
 @given(SEEDS, st.integers(1, 12))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_history_of_changes_ends_with_the_file_equal_to_memory(seed, steps):
     random = Random(seed)
     with tempfile.TemporaryDirectory() as folder:

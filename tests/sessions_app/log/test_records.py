@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 
-from sessions_app.log.encode import BadLine
+from sessions_app.log.encode import BadLine, encode_line
 from sessions_app.log.records import add_record, decode_record, fold, inflight_record, patch_record
 from tests.sessions_app.log.samples import (
     BAD_LINES,
@@ -35,7 +35,7 @@ def test_records_have_exactly_the_form_of_the_format():
 
 
 @given(UI_LINES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_merge_rule(lines):
     assert folded(*lines) == naive_fold(lines)
 
@@ -93,3 +93,10 @@ def test_S20_a_record_with_a_half_pair_is_read_and_written_as_it_was():
     assert record is not None
     assert record.m is not None
     assert add_record(record.m) == line
+
+
+@pytest.mark.parametrize("fields", [{"type": None}, {"type": 7}, {}])
+def test_a_row_whose_type_is_no_text_gets_one_when_it_is_read(fields):
+    line = encode_line({"t": "add", "id": "m_1", "m": {"id": "m_1", **fields, "role": "user", "content": "x"}})
+    (row,) = fold([decode_record(line)]).rows
+    assert row == {"id": "m_1", "type": "user", "role": "user", "content": "x"}

@@ -131,7 +131,7 @@ def test_S4_odd_characters_survive_append_rewrite_and_reading(path, character):
 
 
 def test_S20_old_lines_with_half_pairs_stay_byte_identical(path):
-    old = b'{"t":"add","id":"m_0","u":1,"m":{"id":"m_0","role":"user","content":"x\\ud83d"}}\n'
+    old = b'{"t":"add","id":"m_0","u":1,"m":{"id":"m_0","type":"user","role":"user","content":"x\\ud83d"}}\n'
     log = stored(path, old, *LINES)
     log.write([NEW], refuse)
     assert path.read_bytes().startswith(old)

@@ -1,0 +1,150 @@
+"""Two processes write one session, neither holds a lease: no line is ever torn, and the last writer wins as a pair."""
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from sessions_app import events as ev
+from sessions_app.log.paths import SessionPaths
+from sessions_app.log.raw_log import RawLog
+from sessions_app.log.ui_log import UILog
+from sessions_app.store import SessionStore
+from tests.support.bare_store import bare_store
+from tests.support.faulty_files import Died, Fault, FaultyFiles
+
+SAVES = ["both", "both", "ui", "raw", "tail", "earlier"]
+_processes = multiprocessing.get_context("fork")
+
+
+def make_save(store: SessionStore, who: str, kind: str, number: int) -> None:
+    """One save by `who`: everything in memory says who wrote it, and so does the file after a rewrite."""
+    text = f"{who}{number}"
+    if kind in ("both", "raw"):
+        store.raw.append({"role": "user", "content": text})
+    elif kind == "tail" and store.raw.messages:
+        store.raw.replace_last({"role": "user", "content": text})
+    elif kind == "earlier" and store.raw.messages:
+        store.raw.replace_all([{"role": "user", "content": text}, *store.raw.messages[1:]])
+    if kind != "raw":
+        store.emit(ev.UserLanded(f"m_{text}", text, "s"))
+    store.write()
+
+
+def writers_of(folder: Path) -> tuple[set[str], set[str]]:
+    """Whose words are in the UI log and whose in the raw log. Raises AssertionError for a torn or a bad line."""
+    paths = SessionPaths(folder, "s")
+    ui_log, raw_log = UILog(paths.ui), RawLog(paths.raw)
+    rows, messages = ui_log.load().all_rows, raw_log.load()
+    assert (ui_log.torn, ui_log.bad_lines, raw_log.torn, raw_log.bad_lines) == (False, 0, False, 0)
+    return {row["content"][0] for row in rows}, {message["content"][0] for message in messages}
+
+
+def _serve(folder: Path, who: str, orders: Connection) -> None:
+    store = bare_store(folder)
+    orders.send("done")
+    for number, kind in enumerate(iter(orders.recv, "end")):
+        if kind.startswith("race"):
+            deadline = time.monotonic() + float(kind.split()[1])
+            random, step = Random(who), number
+            while time.monotonic() < deadline:
+                step += 1000
+                make_save(store, who, random.choice(SAVES), step)
+        else:
+            make_save(store, who, kind, number)
+        orders.send("done")
+
+
+class OtherProcess:
+    """A writer in a process of its own that opened the session while it was empty."""
+
+    def __init__(self, folder: Path, who: str):
+        self.who = who
+        self._orders, theirs = _processes.Pipe()
+        self._process = _processes.Process(target=_serve, args=(folder, who, theirs), daemon=True)
+        self._process.start()
+        self.wait()  # until it has opened the session
+
+    def begin(self, kind: str) -> None:
+        self._orders.send(kind)
+
+    def wait(self) -> None:
+        assert self._orders.poll(60), f"writer {self.who} does not answer"
+        assert self._orders.recv() == "done"
+
+    def save(self, kind: str) -> None:
+        self.begin(kind)
+        self.wait()
+
+    def end(self) -> None:
+        if self._process.is_alive():
+            self._orders.send("end")
+            self._process.join(10)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+@contextmanager
+def two_writers(folder: Path) -> Iterator[list[OtherProcess]]:
+    writers = [OtherProcess(folder, "A"), OtherProcess(folder, "B")]
+    try:
+        yield writers
+    finally:
+        for writer in writers:
+            writer.end()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_S5_the_last_of_two_writers_wins_as_a_pair_after_each_save(tmp_path, seed):
+    random = Random(seed)
+    with two_writers(tmp_path) as writers:
+        for writer in writers:
+            writer.save("both")
+        for _ in range(40):
+            writer = random.choice(writers)
+            writer.save(random.choice(SAVES))
+            assert writers_of(tmp_path) == ({writer.who}, {writer.who})
+
+
+def test_S5_two_writers_at_once_never_tear_a_line_and_the_next_save_makes_a_pair(tmp_path):
+    """While both write at the same moment the files may be one of each; the save after that mends it."""
+    with two_writers(tmp_path) as writers:
+        for writer in writers:
+            writer.save("both")
+        for round_number in range(3):
+            for writer in writers:
+                writer.begin("race 0.5")
+            looks, until = 0, time.monotonic() + 0.5
+            while time.monotonic() < until:
+                writers_of(tmp_path)
+                looks += 1
+            for writer in writers:
+                writer.wait()
+            assert looks > 5
+            last = writers[round_number % 2]
+            last.save("both")
+            assert writers_of(tmp_path) == ({last.who}, {last.who})
+
+
+def spliced(folder: Path) -> SessionStore:
+    """A's store, after B died between its raw log and its UI log: the raw file is B's, the UI file A's."""
+    mine, other = bare_store(folder), bare_store(folder)
+    make_save(mine, "A", "both", 0)
+    with FaultyFiles(folder, Fault("after", at=0, call="replace")), pytest.raises(Died):
+        make_save(other, "B", "both", 0)
+    assert writers_of(folder) == ({"A"}, {"B"})
+    assert not mine.logs.is_current()
+    return mine
+
+
+@pytest.mark.parametrize("kind", ["both", "raw", "tail", "earlier", "ui"])
+def test_S5_a_pair_that_another_writers_death_spliced_is_mended_by_any_save(tmp_path, kind):
+    store = spliced(tmp_path)
+    make_save(store, "A", kind, 1)
+    assert writers_of(tmp_path) == ({"A"}, {"A"})
