@@ -13,9 +13,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from agents_app import deletion
+from agents_app import deletion, exchange_deletion
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
+from agents_app.exchange_deletion import Exchange
 from agents_app.inbound_images import InboundImage, save_images
 from agents_app.wake import dispatch_soon
 from halo_project.clock import utcnow
@@ -24,7 +25,7 @@ from halo_project.errors import BadRequest, Conflict, NotFound
 from sessions_app import queue
 from sessions_app.bus import BusError, get_bus
 from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
-from sessions_app.lease import lock_session
+from sessions_app.lease import is_running, lock_session
 from sessions_app.log.encode import clean_text
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
 from sessions_app.workspaces import create_session, find_session, find_workspace, open_workspace
@@ -122,7 +123,7 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
                 session = create_session(workspace, session_id, agent_id=agent.agent_id, agent_name=agent.name, now=now)
             else:
                 session = _lock_for_sending(session)
-            busy = SessionRun.objects.filter(session=session).exists()
+            busy = is_running(session)
             queue.requeue_failed(session)
             row = queue.enqueue(
                 session,
@@ -222,3 +223,8 @@ def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int
 async def delete(*, workspace: str, session_id: str) -> int:
     """Delete a session and all below it. See `deletion.py`."""
     return await deletion.delete(workspace=workspace, session_id=session_id)
+
+
+async def delete_exchange(*, workspace: str, session_id: str, exchange: Exchange) -> list[str]:
+    """Delete one exchange of an idle session. See `exchange_deletion.py`."""
+    return await exchange_deletion.delete(workspace=workspace, session_id=session_id, exchange=exchange)

@@ -18,10 +18,10 @@ from sessions_app.identifiers import SessionKey
 from sessions_app.lease import Lease
 from sessions_app.log.paths import SessionPaths
 from sessions_app.models import AgentSession
+from sessions_app.opening import opened_paths_soon
 from sessions_app.publisher import Publisher
 from sessions_app.rounds import Begun, Columns
 from sessions_app.store import SessionLogs, SessionStore, load_logs
-from sessions_app.workspaces import paths_of
 
 TAKEOVER_SEQ_STEP = 1_000_000  # a taken-over session's events leave a gap, so that every viewer takes a snapshot
 CACHE_BYTES = 64 * 1024 * 1024
@@ -74,7 +74,7 @@ class HeldSession:
     @classmethod
     async def open(cls, begun: Begun, bus: Bus, timing: Timing, cache: SessionCache) -> "HeldSession":
         """Load the logs, or take those kept from the last run. Raises OSError and what the log room raises."""
-        paths = paths_of(begun.session)
+        paths = await opened_paths_soon(begun.session)
         logs = None if begun.lease.taken_over else cache.take(paths)
         if logs is None:
             logs = await load_logs(paths, begun.session.agent_name or begun.session.agent_id)

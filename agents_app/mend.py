@@ -4,9 +4,9 @@ Raw is written first, so the UI can only lack something at the end: a call, a re
 is emitted again as ordinary events under the turn id `recovered`. Pure: no Django.
 """
 
-from agents_app.engine.repair import blocks_of
 from sessions_app.events import Event, TextArrived, ToolCalled, ToolFinished
 from sessions_app.messages import Block, RawMessage, Row, is_main_user_row, row_blocks
+from sessions_app.raw_repair import blocks_of
 from sessions_app.ui_state import UIState
 
 TURN_ID = "recovered"
@@ -14,7 +14,10 @@ TURN_ID = "recovered"
 
 def missing_events(messages: list[RawMessage], state: UIState) -> list[Event]:
     """Events that add to the UI what raw holds of the last turn and the UI does not."""
-    shown = _shown_blocks(state)
+    rows = _last_turn_rows(state.rows)
+    if rows is None:
+        return []  # no word of a person that raw could hold an answer to: it was archived or deleted
+    shown = _shown_blocks(rows, state)
     calls = {block["toolCall"].get("toolUseId"): block["toolCall"] for block in shown if block["type"] == "tool_call"}
     words = "".join(block["text"] for block in shown if block["type"] == "text")
     events: list[Event] = []
@@ -57,14 +60,21 @@ def _last_turn(messages: list[RawMessage]) -> list[RawMessage]:
     return messages
 
 
-def _shown_blocks(state: UIState) -> list[Block]:
-    """Blocks of the assistant rows after the newest user row, the in-flight reply last."""
-    rows: list[Row] = []
-    for row in reversed(state.rows):
+def _last_turn_rows(rows: list[Row]) -> list[Row] | None:
+    """The rows after the newest user row, None without one. Deleted exchanges do not count: raw does not hold them."""
+    found: list[Row] = []
+    for row in reversed(rows):
+        if row.get("deleted"):
+            continue
         if is_main_user_row(row):
-            break
-        rows.append(row)
-    blocks = [block for row in reversed(rows) if row.get("type") == "assistant" for block in row_blocks(row)]
+            return found[::-1]
+        found.append(row)
+    return None
+
+
+def _shown_blocks(rows: list[Row], state: UIState) -> list[Block]:
+    """Blocks of the assistant rows among these, the in-flight reply last."""
+    blocks = [block for row in rows if row.get("type") == "assistant" for block in row_blocks(row)]
     return [*blocks, *(state.inflight.blocks if state.inflight is not None else [])]
 
 

@@ -10,18 +10,21 @@ from dataclasses import dataclass
 
 from agents_app import outcome
 from agents_app.engine import texts
-from agents_app.engine.repair import INTERRUPTED_RESULT, open_calls, repair
 from agents_app.held_session import HeldSession
 from agents_app.mend import missing_events
 from agents_app.process_ledger import end_leftovers
 from halo_project.clock import iso_ms, now_ms, utcnow
 from halo_project.database import db
+from halo_project.errors import NotFound
 from halo_project.timing import Timing
 from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.events import Notice, ToolFinished
+from sessions_app.exchange import RawUnmatched, delete_exchange, mark_deleted
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.raw_repair import INTERRUPTED_RESULT, open_calls, repair
 from sessions_app.rounds import Columns
+from sessions_app.store import SessionStore
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ async def recover(held: HeldSession) -> queue.Batch | None:
     await db(leases.note_commands, held.lease, [])
     logger.warning("session %s: a run that was cut off is taken over (%d commands ended)", held.key.session_id, ended)
     begun = await db(_queued_stamps, held.session.pk)
+    await _finish_deletion(held)
     was_open = held.lease.base_row is not None and is_open(held, begun)
     await _level_files(held)
     nudge = was_open and _may_nudge(held)
@@ -48,6 +52,23 @@ async def recover(held: HeldSession) -> queue.Batch | None:
     await held.store.save()
     await held.drain()
     return await db(_settle, held.lease, held.columns_now(), nudge, not was_open, held)
+
+
+async def _finish_deletion(held: HeldSession) -> None:
+    """The dead run was taking an exchange out of both logs: raw, which is written first, may lack it already."""
+    if held.lease.deleting_rows:
+        held.store.finish_reply()  # as the deletion itself did: it may be one of the rows
+        await asyncio.to_thread(_take_out, held.store, held.lease.deleting_rows)
+        await held.store.save()
+        await db(leases.note_deleting_rows, held.lease, [])  # done: a later takeover of this run must not do it again
+
+
+def _take_out(store: SessionStore, row_ids: list[str]) -> None:
+    try:
+        store.raw.replace_all(delete_exchange(store.state.rows, store.raw.messages, row_ids[0]).raw)
+    except (RawUnmatched, NotFound):
+        pass  # gone from raw
+    store.state.replace_rows(mark_deleted(store.state.rows, row_ids))
 
 
 def is_open(held: HeldSession, queued_stamps: list[str]) -> bool:
@@ -108,7 +129,8 @@ def _settle(
                 text=NUDGE.format(at=iso_ms(now_ms())),
                 origin=nudge_origin(lease),
             )
-        if finished and lease.base_row is not None and held.last_reply_id() != lease.base_row:
+        # '': everything before the newest exchange was archived, and that has no reply
+        if finished and lease.base_row is not None and held.last_reply_id() not in ("", lease.base_row):
             outcome.write(outcome.Outcome(lease.session_pk, held.last_user_row_id(), "done", "", ""))
 
     return rounds.finish(lease, columns, owed, lease.round_id, now, was_run=finished)

@@ -13,7 +13,6 @@ from agents_app import outcome, recovery
 from agents_app.deletion import finish_and_announce
 from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop import Round, RoundResult, RoundSetup
-from agents_app.engine.repair import repair
 from agents_app.held_session import HeldSession, SessionCache
 from agents_app.landing import land, read_images
 from agents_app.process_ledger import end_leftovers
@@ -30,7 +29,9 @@ from sessions_app.events import Failed, RoundStarted, Stopped
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import LeaseLost
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.opening import system_reason
 from sessions_app.process_identity import ProcessIdentity
+from sessions_app.raw_repair import repair
 
 logger = logging.getLogger(__name__)
 
@@ -225,6 +226,7 @@ class Runner:
         await held.store.save()
         if held.control is not None and held.control.reason is CutOff.SHUTDOWN:
             return queue.Batch()  # not ended: the run is parked, and another worker goes on with it
+        await held.store.archive(held.paths)
         await held.drain()
         owed = self._owed(held, result, stopped)
         following = await db(
@@ -284,6 +286,8 @@ def _sentence(session_id: str, error: Exception) -> str:
     if isinstance(error, HaloError):
         return error.message
     logger.error("session %s cannot go on", session_id, exc_info=error)
+    if isinstance(error, OSError):
+        return f"This session cannot go on: {system_reason(error, 'its files')}. Put that right, then send again."
     return f"This session cannot go on ({type(error).__name__}: {error})."
 
 

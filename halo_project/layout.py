@@ -192,6 +192,16 @@ class WorkspaceLayout:
         return self.halo_dir / "INDEX.md"
 
     @property
+    def runtime_lock(self) -> Path:
+        """Names the server that runs this workspace's sessions."""
+        return self.halo_dir / "runtime.lock"
+
+    @property
+    def migration_notes(self) -> Path:
+        """What a conversion from 1.x could not bring over, one JSON object a line."""
+        return self.logs / "migration-1x.jsonl"
+
+    @property
     def legacy_database(self) -> Path:
         """The 1.x database; only ever read."""
         return self.halo_dir / "halo.db"

@@ -10,6 +10,7 @@ class Timing:
     lease_renew: float = 3.0
     lease_belief: float = 30.0
     foreign_host_dead: float = 45.0
+    maintenance_dead: float = 600.0
     sweep_every: float = 15.0
     queued_grace: float = 5.0
     stream_coalesce_ms: float = 15.0

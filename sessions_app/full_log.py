@@ -1,24 +1,23 @@
 """The words of one session for a reader over HTTP: the whole active log, or some older rows of it.
 
 Blocking and without a lease: a reader sees what is on disk, and a line that is just being written counts from the next
-read on. Archived segments are served one by one elsewhere.
+read on.
 """
 
-import hashlib
 from datetime import UTC, datetime
-from itertools import count as count_from
 from typing import Any
 
 from halo_project.clock import iso_ms
 from halo_project.errors import NotFound
-from sessions_app.log.paths import SessionPaths
+from sessions_app.log.archive import committed_segments, count_committed, first_row_id, read_segment
+from sessions_app.log.newest import read_older
 from sessions_app.log.raw_log import RawLog
-from sessions_app.log.ui_log import UILog, read_older
+from sessions_app.log.ui_log import UILog
 from sessions_app.messages import RawMessage, Row
 from sessions_app.models import AgentSession
+from sessions_app.opening import opened_paths
 from sessions_app.raw_display import rows_from_raw
 from sessions_app.readable import session_files
-from sessions_app.workspaces import paths_of
 
 DEFAULT_ROWS = 100
 MAX_ROWS = 500
@@ -29,38 +28,37 @@ def read_full_log(session: AgentSession) -> dict[str, Any]:
 
     Raises NotFound when there is no file yet, Unavailable for files that cannot be read.
     """
-    paths = paths_of(session)
     with session_files():
+        paths = opened_paths(session)
         view = UILog(paths.ui).load()
         raw = RawLog(paths.raw).load()
+        archives = count_committed(paths)
     rows = view.all_rows
     if not rows and not raw:
         raise NotFound("Nothing has been written in this session yet.", code="log_missing")
     if not rows:
         rows = rows_from_raw(raw, session.agent_name or session.agent_id, _ms(session.created_at))
-    return _full(session, rows, raw, archives=_committed_segments(paths, view.rows))
+    return _full(session, rows, raw, archives=archives)
 
 
 def older_rows(session: AgentSession, before: str, limit: int) -> dict[str, Any]:
-    """At most `limit` rows that stand before the row `before`, oldest first. Raises NotFound for an unknown row,
-    Unavailable for a file that cannot be read."""
+    """At most `limit` rows that stand before the row `before`, oldest first, and how many archived parts stand before
+    the log. Raises NotFound for an unknown row, Unavailable for a file that cannot be read."""
     with session_files():
-        found = read_older(paths_of(session).ui, before, limit)
-    return {"rows": found.rows, "hasOlder": found.has_older}
+        paths = opened_paths(session)
+        found = read_older(paths.ui, before, limit)
+        archives = count_committed(paths)  # after the rows: what is archived in between is shown twice, never missed
+    return {"rows": found.rows, "hasOlder": found.has_older, "archiveCount": archives}
 
 
-def _committed_segments(paths: SessionPaths, rows: list[Row]) -> int:
-    """Archived segments that count. The last one does not while the active log still begins with its first row: a crash
-    came between the two steps of archiving."""
-    numbered = {segment.number: segment for segment in paths.segments()}
-    count = next(number for number in count_from(0) if number + 1 not in numbered)
-    if count and rows and numbered[count].first_id_hash == _id_hash(rows[0]):
-        return count - 1
-    return count
-
-
-def _id_hash(row: Row) -> str:
-    return hashlib.sha1(str(row.get("id")).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+def archived_rows(session: AgentSession, number: int) -> dict[str, Any]:
+    """All rows of one archived segment. Raises NotFound when no such segment counts, SegmentUnreadable, Unavailable."""
+    with session_files():
+        paths = opened_paths(session)
+        for segment in committed_segments(paths, first_row_id(paths.ui)):
+            if segment.number == number:
+                return {"messages": read_segment(segment.path)}
+    raise NotFound(f"This session has no archived part {number}.", code="archive_missing")
 
 
 def _full(session: AgentSession, rows: list[Row], raw: list[RawMessage], archives: int) -> dict[str, Any]:

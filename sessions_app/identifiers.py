@@ -14,7 +14,8 @@ from halo_project.errors import BadRequest
 _BASE36 = string.digits + string.ascii_lowercase
 _SESSION_ALPHABET = string.ascii_lowercase + string.digits
 # Letters, digits, `_ - . : >` and CJK, as in the original; one segment is what stands between two `>`.
-_SEGMENT = re.compile(r"^[A-Za-z0-9_\-.:\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+\Z")
+SEGMENT_CLASS = r"[A-Za-z0-9_\-.:\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+_SEGMENT = re.compile(rf"^{SEGMENT_CLASS}+\Z")
 MAX_ID_CHARS = 512
 MAX_SEGMENT_BYTES = 190  # a file name holds 255, and ours go on after the segment
 

@@ -40,6 +40,7 @@ class Lease:
     takeovers: int = 0
     taken_over: bool = False
     commands: list = field(default_factory=list)  # process groups the dead holder left behind
+    deleting_rows: list = field(default_factory=list)  # rows the dead holder was taking out of both logs
     lost: bool = False
     deleting: bool = False
     renewed_at: float = field(default_factory=sleepless)
@@ -57,6 +58,14 @@ class Lease:
             raise LeaseLost("This session is held by another process or is being deleted.")
 
 
+RUN_KINDS = (SessionRun.Kind.TURN, SessionRun.Kind.CLI)  # an agent is at work; maintenance is nobody's turn
+
+
+def is_running(session: AgentSession) -> bool:
+    """Whether an agent is at work in this session, here or in another process."""
+    return SessionRun.objects.filter(session=session, kind__in=RUN_KINDS).exists()
+
+
 def lock_session(session_pk: int) -> AgentSession | None:
     """The session's row, locked until the transaction ends. On SQLite the transaction itself is the lock."""
     locked = AgentSession.objects.select_for_update(of=("self",)).select_related("workspace")
@@ -64,8 +73,14 @@ def lock_session(session_pk: int) -> AgentSession | None:
 
 
 def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
-    """No owner (parked by a shutdown), a process that is gone, or a foreign host that fell silent."""
+    """No owner (parked by a shutdown), a process that is gone, or a foreign host that fell silent.
+
+    A short lease is never renewed. One that lasted ten minutes was not given back, say because the database was away;
+    its process may live on for weeks.
+    """
     if run.owner is None:
+        return True
+    if run.kind == SessionRun.Kind.MAINTENANCE and now - run.heartbeat_at > timedelta(seconds=timing.maintenance_dead):
         return True
     alive = is_alive(host=run.host, pid=run.pid, pid_started=run.pid_started)
     if alive is None:
@@ -87,6 +102,7 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         run = SessionRun(session=session, run_id=uuid.uuid4(), kind=kind, round=1, acquired_at=now)
     else:
         run.takeovers += 1
+        run.kind = kind
     run.owner, run.host, run.pid, run.pid_started = owner.token, owner.host, owner.pid, owner.pid_started
     run.generation, run.heartbeat_at = session.generation, now
     run.save()
@@ -101,6 +117,7 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         takeovers=run.takeovers,
         taken_over=taken_over,
         commands=commands,
+        deleting_rows=list(run.deleting_rows) if taken_over else [],
         deleting=session.deleting,
     )
 
@@ -164,6 +181,11 @@ def park_rows(rows: Iterable[tuple[int, int]]) -> None:
 def park_all(owner: ProcessIdentity) -> int:
     """Give up every lease of this process without ending its runs: they count as dead and are taken over."""
     return SessionRun.objects.filter(owner=owner.token).update(owner=None)
+
+
+def note_deleting_rows(lease: Lease, row_ids: list[str]) -> None:
+    """Record which rows are about to leave both logs, so that whoever finds this run dead can finish it."""
+    SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(deleting_rows=row_ids)
 
 
 def note_commands(lease: Lease, groups: list) -> None:

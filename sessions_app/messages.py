@@ -15,6 +15,10 @@ _ROW_KEYS = (
     "toolOutput", "durationMs", "usage", "modelId", "turnId", "systemPrompt", "stamp", "compactSummary",
 )  # fmt: skip
 
+_TYPE_BY_FIELD = (
+    ("systemPrompt", "context"), ("usage", "usage"), ("toolOutput", "tool_result"), ("toolName", "tool_call"),
+)  # fmt: skip
+
 SUMMARY_PREFIX = "[Conversation Summary — "
 
 
@@ -39,6 +43,26 @@ def make_row(**fields: Any) -> Row:
 def is_main_user_row(row: Row) -> bool:
     """True for a turn a person (or agent) opened in this log: a user row that belongs to no sub-agent."""
     return row.get("role") == "user" and "taskId" not in row
+
+
+def with_type(row: Row) -> Row:
+    """The row itself, or, for one from before rows had a `type`, a copy with the type that its fields tell."""
+    if isinstance(row.get("type"), str):
+        return row
+    kind = _inferred_type(row)
+    if "id" in row:
+        return {"id": row["id"], "type": kind, **{key: row[key] for key in row if key not in ("id", "type")}}
+    return {"type": kind, **{key: row[key] for key in row if key != "type"}}
+
+
+def _inferred_type(row: Row) -> str:
+    role = row.get("role")
+    if role in ("user", "assistant"):
+        return str(role)
+    for field, kind in _TYPE_BY_FIELD:
+        if row.get(field) is not None:
+            return kind
+    return "notification"
 
 
 def is_summary_row(row: Row) -> bool:

@@ -11,6 +11,7 @@ class Workspace(models.Model):
 
     path = models.TextField(unique=True)
     created_at = models.DateTimeField()
+    legacy_imported_at = models.DateTimeField(null=True, blank=True)  # its 1.x halo.db was taken in, once
 
     def __str__(self) -> str:
         return self.path
@@ -19,16 +20,25 @@ class Workspace(models.Model):
 class AgentSession(models.Model):
     """One session: identity, title, counters, life-cycle marks. Its words are in the session files."""
 
+    # What a list shows of a row; the key comes with it.
+    LISTED = (
+        "session_id", "agent_id", "agent_name", "title", "created_at", "updated_at", "exchange_count",
+        "parent_session_id", "stopped_at", "archived_at", "context_tokens", "total_output_tokens", "working_dir",
+    )  # fmt: skip
+
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="sessions")
     session_id = models.CharField(max_length=512)
     parent_session_id = models.CharField(max_length=512, null=True, blank=True)
+    lost_parent_id = models.CharField(
+        max_length=512, null=True, blank=True
+    )  # named as parent, but there is no such row
     agent_id = models.CharField(max_length=200)
     agent_name = models.CharField(max_length=200, default="")
     leaf_key = models.CharField(max_length=200)  # lower-case leaf: it names the files, also on case-folding disks
 
     description = models.TextField(default="", blank=True)
     title = models.TextField(null=True, blank=True)
-    exchange_count = models.IntegerField(null=True, default=0)  # null: a 1.x row not yet converted
+    exchange_count = models.IntegerField(null=True, default=0)  # null: a 1.x row whose count nobody knows yet
     context_tokens = models.IntegerField(default=0)
     total_output_tokens = models.IntegerField(default=0)
     output = models.TextField(null=True, blank=True)
@@ -134,4 +144,5 @@ class SessionRun(models.Model):
     takeovers = models.IntegerField(default=0)
     round = models.IntegerField(default=0)
     commands = models.JSONField(default=list, blank=True)  # [[pgid, start time]] of running shell commands
+    deleting_rows = models.JSONField(default=list, blank=True)  # rows a maintenance run takes out of both logs
     acquired_at = models.DateTimeField()

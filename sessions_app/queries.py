@@ -1,25 +1,30 @@
 """Reads over session rows: the list of a workspace with its trees, and one session's metadata.
 
-Nothing here creates a row or a folder, and no session file is opened: titles, counts and tokens are columns. What comes
-out are plain dicts in the field names of the API, because a list may hold thousands of them. The words of a session are
-read by `full_log.py`; writes are other modules' business.
+Listing creates no row and no folder, and opens no session file: titles, counts and tokens are columns. Asking for one
+session takes in what 1.x left in its workspace, once. What comes out are plain dicts in the field names of the API,
+because a list may hold thousands of them. The words of a session are read by `full_log.py`; writes are other modules'
+business.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import cache
 from typing import Any, Self
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Func, Q, QuerySet, Subquery, TextField
 
+from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, NotFound
-from halo_project.layout import WorkspaceLayout
+from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import check_session_id, root
+from sessions_app.lease import RUN_KINDS
+from sessions_app.legacy_import import unopened_rows
 from sessions_app.models import AgentSession, SessionRun, Workspace
-from sessions_app.workspaces import find_workspace
+from sessions_app.workspaces import find_workspace, known_workspace
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
@@ -29,10 +34,7 @@ _IDS_PER_QUERY = 5_000
 
 _CURSOR = re.compile(r"(?P<us>[0-9]{1,17})-(?P<pk>[0-9]{1,18})|(?P<ms>[0-9]{1,14})")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIELDS = (
-    "pk", "session_id", "agent_id", "agent_name", "title", "created_at", "updated_at", "exchange_count",
-    "parent_session_id", "stopped_at", "archived_at", "context_tokens", "total_output_tokens", "working_dir",
-)  # fmt: skip
+_FIELDS = ("pk", *AgentSession.LISTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +88,59 @@ def list_sessions(
 ) -> SessionPage:
     """Top-level sessions of a folder, newest activity first, with all their descendants unless `root_only`.
 
-    `limit` bounds the top-level rows. A folder that is missing, or is no workspace, has no sessions. Raises BadRequest
-    for a path that cannot be a workspace.
+    `limit` bounds the top-level rows. A folder that is missing, or is no workspace, has no sessions; one that only 1.x
+    used shows those of its database. Raises BadRequest for a path that cannot be a workspace.
     """
-    workspace = _listed_workspace(project)
-    if workspace is None:
+    path = _listed_path(project)
+    if path is None:
         return SessionPage([], None)
-    rows = _visible(workspace, include_archived)
+    rows = _visible(path, include_archived)
     roots = rows.filter(parent_session_id=None).order_by("-updated_at", "-pk")
     if cursor is not None:
         roots = roots.filter(cursor.after())
-    found = list(roots.values(*_FIELDS)[: limit + 1])
+    found = list(roots.values(*_FIELDS, "workspace_id", running=_running_ids())[: limit + 1])
+    if not found and find_workspace(project) is None:
+        return _list_unopened(project, root_only, include_archived, cursor, limit)
     page, more = found[:limit], len(found) > limit
     tree = [] if root_only else _descendants(rows, [row["session_id"] for row in page])
-    running = _Running(workspace)
-    sessions = [running.describe(row) for row in (*page, *_in_order(page, tree[:MAX_DESCENDANTS]))]
+    running = _running_in(page)
+    sessions = [describe_row(row, running) for row in (*page, *_in_order(page, tree[:MAX_DESCENDANTS]))]
     return SessionPage(sessions, str(_cursor_of(page[-1])) if more else None, len(tree) > MAX_DESCENDANTS)
+
+
+def _list_unopened(
+    project: str, root_only: bool, include_archived: bool, cursor: Cursor | None, limit: int
+) -> SessionPage:
+    """The sessions of a folder that only 1.x has used so far, from a copy of its database. Nothing is written."""
+    rows = [row for row in unopened_rows(project) if include_archived or row["archived_at"] is None]
+    newest_first = sorted(rows, key=lambda row: (row["updated_at"], row["pk"]), reverse=True)
+    roots = [row for row in newest_first if row["parent_session_id"] is None]
+    if cursor is not None:
+        roots = [row for row in roots if _place_of(row) < (cursor.updated_us, cursor.pk)]
+    page, more = roots[:limit], len(roots) > limit
+    below = [] if root_only else _below(newest_first, page)
+    sessions = [describe_row(row, set()) for row in (*page, *_in_order(page, below))]
+    return SessionPage(sessions, str(_cursor_of(page[-1])) if more else None)
+
+
+def _below(rows: list[dict[str, Any]], parents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All of `rows` below `parents`, without those whose parent is not among them."""
+    children: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        children[row["parent_session_id"]].append(row)
+    below: list[dict[str, Any]] = []
+    waiting = [row["session_id"] for row in parents]
+    while waiting:
+        found = children.pop(waiting.pop(), [])
+        below.extend(found)
+        waiting.extend(row["session_id"] for row in found)
+    return below
 
 
 def get_session(project: str, session_id: str) -> AgentSession:
     """The row of one session with its workspace. Raises NotFound (workspace_missing, session_missing), BadRequest."""
     check_session_id(session_id)
-    workspace = find_workspace(project)
+    workspace = known_workspace(project, utcnow())
     session = (
         AgentSession.objects.select_related("workspace")
         .filter(workspace=workspace, session_id=session_id, deleting=False)
@@ -122,23 +155,57 @@ def get_session(project: str, session_id: str) -> AgentSession:
 
 def describe(session: AgentSession) -> dict[str, Any]:
     """One session's metadata as in the list."""
-    row = {field: getattr(session, field) for field in _FIELDS}
-    return _Running(session.workspace).describe(row)
+    found = AgentSession.objects.filter(pk=session.pk).values("workspace_id", running=_running_ids())
+    return describe_row({field: getattr(session, field) for field in _FIELDS}, _running_in(list(found)))
 
 
-def _listed_workspace(project: str) -> Workspace | None:
+def _listed_path(project: str) -> str | None:
+    """The real path of a folder that may have sessions; None for one that is missing or was never a workspace."""
     try:
-        workspace = find_workspace(project)
+        root_folder = resolve_workspace(project)
     except NotFound:
         return None
-    if workspace is None or workspace.path == str(settings.HALO_HOME.internal_sessions):
-        return workspace
-    return workspace if WorkspaceLayout(Path(workspace.path)).exists() else None
+    internal = root_folder == settings.HALO_HOME.internal_sessions
+    return str(root_folder) if internal or WorkspaceLayout(root_folder).exists() else None
 
 
-def _visible(workspace: Workspace, include_archived: bool) -> QuerySet[AgentSession]:
+def _visible(path: str, include_archived: bool) -> QuerySet[AgentSession]:
+    # One value and not a join: only so do databases walk the list's index and stop after a page.
+    workspace = Subquery(Workspace.objects.filter(path=path).values("pk")[:1])
     rows = AgentSession.objects.filter(workspace=workspace, deleting=False)
     return rows if include_archived else rows.filter(archived_at=None)
+
+
+class _Lines(Func):
+    """The values of columns as one text: for each row a line, the columns with colons between them."""
+
+    function = "GROUP_CONCAT"
+    template = "%(function)s(%(expressions)s, '\n')"
+    arg_joiner = " || ':' || "
+    output_field = TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, function="STRING_AGG", **context)
+
+
+@cache
+def _running_ids() -> Subquery:
+    """`<workspace>:<session id>` of every session that has a run: few, however many sessions there are.
+
+    A subquery that does not depend on the row: it is answered once, within the query that asks for a page.
+    Made once: putting it together takes longer than answering it.
+    """
+    runs = SessionRun.objects.filter(kind__in=RUN_KINDS)
+    return Subquery(runs.annotate(names=_Lines("session__workspace_id", "session__session_id")).values("names"))
+
+
+def _running_in(rows: list[dict[str, Any]]) -> set[str]:
+    """The sessions at work in the workspace of these rows. A root counts while anything below it runs."""
+    if not rows or not rows[0]["running"]:
+        return set()
+    prefix = f"{rows[0]['workspace_id']}:"
+    ids = {name.removeprefix(prefix) for name in rows[0]["running"].split("\n") if name.startswith(prefix)}
+    return ids | {root(session_id) for session_id in ids}
 
 
 def _descendants(rows: QuerySet[AgentSession], parents: list[str]) -> list[dict[str, Any]]:
@@ -167,48 +234,41 @@ def _in_order(roots: list[dict[str, Any]], tree: list[dict[str, Any]]) -> Iterab
     return sorted(newest_first, key=lambda row: place.get(root(row["session_id"]), len(place)))
 
 
-class _Running:
-    """Which sessions of a workspace run, from the leases that are held: one query for any number of sessions.
+def describe_row(row: dict[str, Any], running: set[str]) -> dict[str, Any]:
+    """A row in the field names of the API; times in milliseconds since the epoch. running: ids of sessions at work."""
+    described = {
+        "id": row["session_id"],
+        "agentId": row["agent_id"],
+        "agentName": row["agent_name"] or row["agent_id"],
+        "title": row["title"] or "",
+        "createdAt": _ms(row["created_at"]),
+        "updatedAt": _ms(row["updated_at"]),
+        "exchangeCount": row["exchange_count"],
+        "stoppedAt": _ms(row["stopped_at"]),
+        "archivedAt": _ms(row["archived_at"]),
+        "contextTokens": row["context_tokens"],
+        "totalOutputTokens": row["total_output_tokens"],
+        "status": _status(row, running),
+        "workingDir": row["working_dir"],
+        "goalSessionId": None,
+    }
+    if row["parent_session_id"] is not None:
+        described["parentSessionId"] = row["parent_session_id"]
+    return described
 
-    A top-level session counts as running while anything below it runs.
-    """
 
-    def __init__(self, workspace: Workspace):
-        kinds = (SessionRun.Kind.TURN, SessionRun.Kind.CLI)
-        held = SessionRun.objects.filter(session__workspace=workspace, kind__in=kinds)
-        self.ids = set(held.values_list("session__session_id", flat=True))
-        self.ids |= {root(session_id) for session_id in self.ids}
+def _status(row: dict[str, Any], running: set[str]) -> str:
+    if row["session_id"] in running:
+        return "running"
+    return "idle" if row["stopped_at"] is None else "stopped"
 
-    def describe(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row in the field names of the API; times in milliseconds since the epoch."""
-        described = {
-            "id": row["session_id"],
-            "agentId": row["agent_id"],
-            "agentName": row["agent_name"] or row["agent_id"],
-            "title": row["title"] or "",
-            "createdAt": _ms(row["created_at"]),
-            "updatedAt": _ms(row["updated_at"]),
-            "exchangeCount": row["exchange_count"],
-            "stoppedAt": _ms(row["stopped_at"]),
-            "archivedAt": _ms(row["archived_at"]),
-            "contextTokens": row["context_tokens"],
-            "totalOutputTokens": row["total_output_tokens"],
-            "status": self._status(row),
-            "workingDir": row["working_dir"],
-            "goalSessionId": None,
-        }
-        if row["parent_session_id"] is not None:
-            described["parentSessionId"] = row["parent_session_id"]
-        return described
 
-    def _status(self, row: dict[str, Any]) -> str:
-        if row["session_id"] in self.ids:
-            return "running"
-        return "idle" if row["stopped_at"] is None else "stopped"
+def _place_of(row: dict[str, Any]) -> tuple[int, int]:
+    return (row["updated_at"] - _EPOCH) // timedelta(microseconds=1), row["pk"]
 
 
 def _cursor_of(row: dict[str, Any]) -> Cursor:
-    return Cursor((row["updated_at"] - _EPOCH) // timedelta(microseconds=1), row["pk"])
+    return Cursor(*_place_of(row))
 
 
 def _ms(moment: datetime | None) -> int | None:

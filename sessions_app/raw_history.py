@@ -55,6 +55,11 @@ class RawHistory:
     def mark_saved(self) -> None:
         self.first_changed = self._saved_count = len(self.messages)
 
+    def distrust(self) -> None:
+        """The file holds something else: the next save writes all of it."""
+        self.first_changed = 0
+        self._saved_count = max(self._saved_count, 1)
+
     def holds_stamp(self, stamp: str) -> bool:
         """True when some user text begins with this arrival stamp: the message has landed before."""
         prefix = f"[{stamp}]"

@@ -7,16 +7,21 @@ the events after the mark; applying it over this snapshot changes nothing or add
 import asyncio
 from typing import Any
 
+from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import NotFound
 from sessions_app import queue
 from sessions_app.bus import START, Mark
 from sessions_app.identifiers import SessionKey
+from sessions_app.lease import is_running
+from sessions_app.log.archive import count_committed
 from sessions_app.log.newest import NewestRows, read_newest
+from sessions_app.log.paths import SessionPaths
 from sessions_app.messages import Row
-from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.models import AgentSession, QueuedMessage
+from sessions_app.opening import opened_paths_soon
 from sessions_app.readable import session_files
-from sessions_app.workspaces import find_session, find_workspace, paths_of
+from sessions_app.workspaces import find_session, known_workspace
 
 SNAPSHOT_BYTES = 200_000  # of the file's end; the newest exchange is always whole
 MAX_CONTEXT_TOKENS = 200_000  # shown until the agent's own limit is known
@@ -32,23 +37,33 @@ async def snapshot(workspace: str, session_id: str, mark: Mark | None = None) ->
     """The `snapshot` object of the protocol. Raises NotFound (session_missing), Unavailable."""
     session, pending, running = await db(_read_rows, workspace, session_id)
     with session_files():
-        newest = await asyncio.to_thread(read_newest, paths_of(session).ui, SNAPSHOT_BYTES)
-    return _build(session, pending, running, newest, mark)
+        paths = await opened_paths_soon(session)
+        newest, archives = await asyncio.to_thread(_read_files, paths)
+    return _build(session, pending, running, newest, mark, archives)
+
+
+def _read_files(paths: SessionPaths) -> tuple[NewestRows, int]:
+    return read_newest(paths.ui, SNAPSHOT_BYTES), count_committed(paths)
 
 
 def _find(workspace: str, session_id: str) -> AgentSession | None:
-    return find_session(find_workspace(workspace), session_id)
+    return find_session(known_workspace(workspace, utcnow()), session_id)
 
 
 def _read_rows(workspace: str, session_id: str) -> tuple[AgentSession, list[QueuedMessage], bool]:
     session = _find(workspace, session_id)
     if session is None or session.deleting:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
-    return session, queue.pending(session.pk), SessionRun.objects.filter(session=session).exists()
+    return session, queue.pending(session.pk), is_running(session)
 
 
 def _build(
-    session: AgentSession, pending: list[QueuedMessage], running: bool, newest: NewestRows, mark: Mark | None
+    session: AgentSession,
+    pending: list[QueuedMessage],
+    running: bool,
+    newest: NewestRows,
+    mark: Mark | None,
+    archives: int,
 ) -> dict[str, Any]:
     rows: list[Row] = newest.view.all_rows
     landed = {row.get("id") for row in rows}
@@ -62,7 +77,7 @@ def _build(
         "activePlan": None,
         "recentMessages": rows,
         "maxContextTokens": MAX_CONTEXT_TOKENS,
-        "archiveCount": 0,
+        "archiveCount": archives,
         "cursor": mark.stream_id if mark is not None else START,
         "seq": _seq(session, running, mark),
         "pending": [_pending(row) for row in pending if row.row_id not in landed],

@@ -14,6 +14,7 @@ from halo_project.clock import now_ms
 from sessions_app.events import Event, RoundFinished
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import Lease
+from sessions_app.log.archive import ARCHIVE_BYTES, archive_rows
 from sessions_app.log.paths import SessionPaths
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.records import add_record, inflight_record
@@ -105,30 +106,58 @@ class SessionStore:
         self.write()
 
     def write(self) -> None:
-        """Write what both logs lack, raw first, in one slice without an await. Raises LeaseLost, OSError."""
-        unsaved, raw = self.state.take_unsaved(), self.raw
-        raw_changed = raw.changed
-        if not unsaved and not raw_changed:
+        """Write what both logs lack, raw first, in one slice without an await. Raises LeaseLost, OSError.
+
+        Where one of the files turns out to be another program's work, both are written whole: they stay a pair.
+        """
+        if not self.state.take_unsaved() and not self.raw.changed:
             return
         self.lease.check()
-        if raw_changed:
-            outcome = self.logs.raw_log.write(raw.messages, raw.first_changed)
-            raw.mark_saved()
-            if outcome.foreign and not unsaved:
-                unsaved = Unsaved([], None, rewrite=True)
-        if unsaved:
-            self._write_ui(unsaved)
+        if not self.raw.changed and self.logs.raw_log.changed_elsewhere():
+            self.raw.distrust()
+        if self.raw.changed:
+            self._write_raw()
+        unsaved = self.state.take_unsaved()
+        if unsaved and self._write_ui(unsaved):
+            self._write_raw()
         self.publisher.saved()
 
-    def _write_ui(self, unsaved: Unsaved) -> None:
+    def _write_raw(self) -> None:
+        raw = self.raw
+        outcome = self.logs.raw_log.write(raw.messages, raw.first_changed)
+        if outcome.foreign:
+            self.state.distrust()
+        raw.mark_saved()
+
+    async def archive(self, paths: SessionPaths) -> None:
+        """At the end of a turn: move all but the newest exchange out of a log that has grown too large.
+
+        When that fails the log stays as it was, in memory and on disk, and the next turn tries again.
+        """
+        if self.logs.ui_log.size <= ARCHIVE_BYTES or self.state.inflight is not None or self.state.take_unsaved():
+            return
+        self.lease.check()
+        try:
+            moved = await asyncio.to_thread(
+                archive_rows, paths, self.logs.ui_log, self.state.rows, self.lease.may_write
+            )
+        except OSError as error:
+            logger.error("the log of session %s could not be archived: %s", self.key.session_id, error)
+            return
+        self.state.forget(moved)
+
+    def _write_ui(self, unsaved: Unsaved) -> bool:
+        """True when that replaced a file of somebody else's: raw must be written whole beside it."""
         if unsaved.rewrite:
-            self.logs.ui_log.rewrite(self._all_lines())
+            outcome = self.logs.ui_log.rewrite(self._all_lines())
         else:
             outcome = self.logs.ui_log.write(list(self._lines(unsaved)), self._all_lines)
-            if outcome.foreign:
-                logger.warning("%s was written by another program; both logs are rewritten", self.key.session_id)
-                self.logs.raw_log.rewrite(self.raw.messages)
         self.state.mark_saved()
+        if outcome.foreign and not unsaved.rewrite:
+            logger.warning("%s was written by another program; both logs are rewritten", self.key.session_id)
+            self.raw.distrust()
+            return True
+        return False
 
     def _lines(self, unsaved: Unsaved) -> Iterable[bytes]:
         for row in unsaved.rows:

@@ -114,6 +114,22 @@ class UIState:
             self.inflight.dirty_from = None
             self.inflight.filed = True
 
+    def forget(self, count: int) -> None:
+        """Drop the first rows: they were moved to an archive, and the file does not hold them any more."""
+        self.rows = self.rows[count:]
+        self.row_ids = {row.get("id") for row in self.rows}
+        self._saved_rows -= count
+
+    def replace_rows(self, rows: list[Row]) -> None:
+        """Other rows in place of all; the next save writes the file anew."""
+        self.rows = rows
+        self.row_ids = {row.get("id") for row in rows}
+        self._rewrite = True
+
+    def distrust(self) -> None:
+        """The file holds something else: the next save writes all of it."""
+        self._rewrite = True
+
     def unsaved_text(self) -> int:
         """Characters of the in-flight reply that the file does not hold."""
         inflight = self.inflight

@@ -1,5 +1,6 @@
 """Workspaces and sessions as rows: finding them, making them. Synchronous; callers run these inside `db()`."""
 
+import logging
 from datetime import datetime
 from pathlib import Path
 
@@ -9,8 +10,13 @@ from django.db import transaction
 from halo_project.errors import Conflict, Forbidden
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import leaf, parent
+from sessions_app.legacy_import import import_once
 from sessions_app.log.paths import SessionPaths, session_paths
 from sessions_app.models import AgentSession, Workspace
+from sessions_app.runtime_lock import claim
+from sessions_app.session_files import sessions_dir
+
+logger = logging.getLogger(__name__)
 
 
 def find_workspace(path: str) -> Workspace | None:
@@ -18,12 +24,42 @@ def find_workspace(path: str) -> Workspace | None:
     return Workspace.objects.filter(path=str(resolve_workspace(path))).first()
 
 
+def known_workspace(path: str, now: datetime) -> Workspace | None:
+    """The row of a folder that was opened before, by this program or by 1.x, whose sessions are taken in then.
+
+    Raises as `open_workspace` does.
+    """
+    workspace = find_workspace(path)
+    if workspace is None and WorkspaceLayout(resolve_workspace(path)).legacy_database.is_file():
+        return open_workspace(path, now)
+    return workspace
+
+
 def open_workspace(path: str, now: datetime) -> Workspace:
-    """The row of a folder, made on first use together with its `.halo/`. Raises NotFound, BadRequest, Forbidden."""
+    """The row of a folder, made on first use together with its `.halo/`; what 1.x left in it is taken in, once.
+
+    Raises NotFound, BadRequest, Forbidden.
+    """
     root = resolve_workspace(path)
+    if root == settings.HALO_HOME.internal_sessions:
+        return internal_workspace(now)
     if not WorkspaceLayout(root).sessions.is_dir():
         scaffold(root)
-    return Workspace.objects.get_or_create(path=str(root), defaults={"created_at": now})[0]
+    workspace = Workspace.objects.get_or_create(path=str(root), defaults={"created_at": now})[0]
+    import_once(workspace, now)
+    try:
+        claim(root)
+    except OSError as error:
+        logger.warning("%s is not marked as in use: %s", root, error)
+    return workspace
+
+
+def internal_workspace(now: datetime) -> Workspace:
+    """The pseudo-workspace of the internal agents' sessions, which belong to no folder of a person."""
+    path = str(settings.HALO_HOME.internal_sessions)
+    workspace = Workspace.objects.get_or_create(path=path, defaults={"created_at": now})[0]
+    import_once(workspace, now)
+    return workspace
 
 
 def scaffold(root: Path) -> None:
@@ -74,13 +110,5 @@ def create_session(
         )
 
 
-def sessions_folder(workspace: Workspace) -> Path:
-    """Where the session files of a workspace lie; those of internal agents have a folder of their own."""
-    root = Path(workspace.path)
-    if root == settings.HALO_HOME.internal_sessions:
-        return root
-    return WorkspaceLayout(root).sessions
-
-
 def paths_of(session: AgentSession) -> SessionPaths:
-    return session_paths(sessions_folder(session.workspace), session.agent_id, session.session_id)
+    return session_paths(sessions_dir(Path(session.workspace.path)), session.agent_id, session.session_id)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from agents_app.engine import texts
 from agents_app.engine.images import without_images
-from agents_app.engine.repair import repair
 from agents_app.engine.retry import RetryPolicy
 from agents_app.engine.transcript import Transcript
 from agents_app.runtimes.base import ModelRequest, Reply, Runtime, TextDelta, ThinkingDelta
 from agents_app.runtimes.errors import ModelError
 from sessions_app.events import CallDiscarded, Notice, TextArrived, ThinkingArrived
+from sessions_app.raw_repair import repair
 
 INFLIGHT_SAVE_S = 2.0  # how often a streaming reply is written, so that a crash loses little of it
 

@@ -7,13 +7,13 @@ import time
 from agents_app.engine import texts
 from agents_app.engine.control import CutOff
 from agents_app.engine.loop_detection import LoopDetector
-from agents_app.engine.repair import interrupted_result
 from agents_app.engine.transcript import Transcript
 from agents_app.runtimes.base import Reply, ToolCall
 from agents_app.tools.base import Tool, ToolContext, ToolResult
 from agents_app.tools.result import cap_for_model, cap_for_ui
 from sessions_app.events import ToolFinished
 from sessions_app.messages import Block
+from sessions_app.raw_repair import interrupted_result
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,8 @@
-"""One session: read its whole log, rename it, delete it. Here, and not in the sessions room, because deleting a session
-stops its run first, and who runs it is known one floor above the files."""
+"""One session: read its whole log, rename it, delete it or one exchange of it.
+
+Here, and not in the sessions room, because deleting stops a run or takes a lease first, and who runs sessions is known
+one floor above the files.
+"""
 
 from asgiref.sync import async_to_sync
 from rest_framework import serializers
@@ -42,3 +45,17 @@ class SessionDetail(APIView):
         query = ProjectFilter(data=request.query_params)
         query.is_valid(raise_exception=True)
         return get_session(query.validated_data["projectId"], session_id)
+
+
+class Exchange(APIView):
+    """DELETE sessions/logs/:id/exchanges/:rowId: take a user row and all its responses out of the conversation."""
+
+    def delete(self, request: Request, session_id: str, row_id: str) -> Response:
+        query = ProjectFilter(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        row_ids = async_to_sync(conversation.delete_exchange)(
+            workspace=query.validated_data["projectId"],
+            session_id=session_id,
+            exchange=conversation.Exchange(row_id=row_id),
+        )
+        return Response({"ok": True, "rowIds": row_ids})

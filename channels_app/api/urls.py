@@ -4,7 +4,7 @@ from django.urls import path
 
 from channels_app.api.auth import ChangePassword, Check, Login, Logout
 from channels_app.api.fs import Browse, Exists, Home, ResolveWorkspace
-from channels_app.api.sessions import SessionDetail
+from channels_app.api.sessions import Exchange, SessionDetail
 
 urlpatterns = [
     path("auth/login", Login.as_view(), name="auth-login"),
@@ -16,4 +16,5 @@ urlpatterns = [
     path("fs/browse", Browse.as_view(), name="fs-browse"),
     path("fs/workspace/resolve", ResolveWorkspace.as_view(), name="fs-resolve"),
     path("sessions/logs/<str:session_id>", SessionDetail.as_view(), name="session-detail"),
+    path("sessions/logs/<str:session_id>/exchanges/<str:row_id>", Exchange.as_view(), name="session-exchange"),
 ]

@@ -121,6 +121,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
         request = requests.session_request(frame)
         await conversation.interrupt(workspace=request.workspace, session_id=request.session_id)
 
+    async def handle_delete_exchange(self, frame: Frame) -> None:
+        request = requests.session_request(frame)
+        exchange = requests.exchange(frame)
+        await conversation.delete_exchange(
+            workspace=request.workspace, session_id=request.session_id, exchange=exchange
+        )
+
     async def handle_flow(self, frame: Frame) -> None:
         self._outgoing.acknowledge(requests.frames_read(frame))
 
@@ -134,6 +141,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             "chat": self.handle_chat,
             "chat:stop": self.handle_stop,
             "chat:interrupt": self.handle_interrupt,
+            "exchange:delete": self.handle_delete_exchange,
             "flow": self.handle_flow,
             "__ping__": self.handle_ping,
         }

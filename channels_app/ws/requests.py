@@ -1,4 +1,4 @@
-"""Frames from the browser, checked field by field: each becomes a plain value or an error a person can act on. Pure."""
+"""Frames from the browser, checked field by field: each becomes a plain value or an error a person can act on."""
 
 import base64
 import binascii
@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from agents_app.exchange_deletion import Exchange
 from agents_app.inbound_images import InboundImage
 from halo_project.errors import BadRequest
 from sessions_app.identifiers import check_agent_id, check_session_id
@@ -86,6 +87,25 @@ def unsubscribed_session(frame: dict[str, Any]) -> str | None:
     """The session of an `unsubscribe` frame; None means all. Raises BadRequest."""
     session_id = frame.get("sessionId")
     return None if session_id is None else check_session_id(session_id)
+
+
+def exchange(frame: dict[str, Any]) -> Exchange:
+    """What an `exchange:delete` frame names: by `rowId`, or by `userOrdinal` and `archiveCount`. Raises BadRequest."""
+    row_id = frame.get("rowId")
+    if row_id is not None:
+        if not isinstance(row_id, str) or not row_id:
+            raise _wrong("rowId", "the id of a user row")
+        return Exchange(row_id=row_id)
+    ordinal, archives = frame.get("userOrdinal"), frame.get("archiveCount", 0)
+    if not _is_count(ordinal):
+        raise _wrong("userOrdinal", "the number of the exchange, from 0 on")
+    if not _is_count(archives):
+        raise _wrong("archiveCount", "the number of archived parts the session was opened with")
+    return Exchange(ordinal=ordinal, archive_count=archives)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def frames_read(frame: dict[str, Any]) -> int:

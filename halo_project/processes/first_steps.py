@@ -4,11 +4,10 @@ import logging
 
 import redis
 from django.conf import settings
-from django.core.management import call_command
 from django.db import Error as DatabaseError
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
+from halo_project import schema
 from halo_project.passwords import ensure_password
 from halo_project.processes.link import Link
 from halo_project.redis_client import sync_redis
@@ -19,9 +18,7 @@ logger = logging.getLogger(__name__)
 def update_schema(link: Link) -> None:
     """Run the migrations that are pending, if any, and say so. A database that does not answer ends the process."""
     try:
-        executor = MigrationExecutor(connection)
-        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-            call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
+        schema.update_schema()
     except DatabaseError as error:
         link.fatal(f"The database ({_database_name()}) cannot be used: {_first_line(error)}.")
     finally:

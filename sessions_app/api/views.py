@@ -7,7 +7,7 @@ from rest_framework.views import APIView
 
 from sessions_app.api.fields import ClampedField, ProjectField, ProjectFilter
 from sessions_app.api.renderer import LogRenderer
-from sessions_app.full_log import DEFAULT_ROWS, MAX_ROWS, older_rows
+from sessions_app.full_log import DEFAULT_ROWS, MAX_ROWS, archived_rows, older_rows
 from sessions_app.queries import DEFAULT_LIMIT, MAX_LIMIT, Cursor, get_session, list_sessions
 
 
@@ -52,3 +52,14 @@ class SessionRows(APIView):
         wanted = query.validated_data
         session = get_session(wanted["projectId"], session_id)
         return Response(older_rows(session, wanted["before"], wanted["limit"]))
+
+
+class SessionArchive(APIView):
+    """GET sessions/logs/:id/archive/:n: one archived part of a session, all its rows, oldest first."""
+
+    renderer_classes = (LogRenderer,)
+
+    def get(self, request: Request, session_id: str, number: int) -> Response:
+        query = ProjectFilter(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        return Response(archived_rows(get_session(query.validated_data["projectId"], session_id), number))

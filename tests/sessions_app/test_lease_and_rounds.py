@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 
 from halo_project.clock import sleepless, utcnow
 from halo_project.timing import Timing
@@ -75,6 +76,16 @@ def test_a_foreign_host_is_dead_only_when_it_fell_silent(session):
     begin(session, FOREIGN)
     assert begin(session) is None
     assert begin(session, now=utcnow() + timedelta(seconds=46)).lease.taken_over
+
+
+def test_a_short_lease_that_was_never_given_back_does_not_hold_a_session_for_ever(session):
+    with transaction.atomic():
+        leases.acquire(leases.lock_session(session.pk), "maintenance", this_process(), utcnow(), TIMING)
+    assert leases.dead_runs(utcnow() + timedelta(seconds=599), TIMING) == []
+    assert leases.dead_runs(utcnow() + timedelta(seconds=601), TIMING) == [session.pk]
+    say(session)
+    taken = begin(session, now=utcnow() + timedelta(seconds=601)).lease
+    assert taken.taken_over and taken.kind == "turn"
 
 
 def test_a_parked_run_counts_as_dead(session):

@@ -261,9 +261,9 @@ class TestCost:
         self, workspace: Path, row: Workspace, django_assert_num_queries, roots: int, children: int
     ) -> None:
         self.fill(row, roots, children)
-        with django_assert_num_queries(5):  # workspace, roots, two levels (the second is empty), runs
+        with django_assert_num_queries(3):  # roots, two levels (the second is empty)
             assert len(list_sessions(str(workspace), limit=500).sessions) == roots * (children + 1)
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(1):
             list_sessions(str(workspace), limit=500, root_only=True)
 
     def test_a_thousand_sessions_are_listed_quickly(self, workspace: Path, row: Workspace) -> None:

@@ -195,6 +195,10 @@ class ClientState:
     def _on_chat_complete(self, frame: Frame) -> None:
         self.running = False
 
+    def _on_exchange_deleted(self, frame: Frame) -> None:
+        gone = set(frame["rowIds"])
+        self.rows = [{**row, "deleted": True} if row["id"] in gone else row for row in self.rows]
+
     def _on_session_deleted(self, frame: Frame) -> None:
         """What comes after it under the same id is another session, which begins with a snapshot."""
         self.rows, self.inflight, self.pending = [], None, {}

@@ -8,12 +8,12 @@ import pytest
 from agents_app.config.model_choice import ModelChoice
 from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop import Round, RoundSetup
-from agents_app.engine.repair import repair
 from agents_app.engine.retry import RetryPolicy
 from agents_app.runtimes.base import ModelRequest, ToolSpec
 from agents_app.runtimes.registry import create_runtime
 from agents_app.tools.base import ToolContext
 from agents_app.tools.registry import tools_for
+from sessions_app.raw_repair import repair
 from tests.support.memory_transcript import MemoryTranscript
 from tests.support.model_server import Call, ModelReply, ModelServer
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.workspaces import paths_of
-from tests.support.session_rows import T0, make_session, make_workspace, text_rows, write_logs
+from tests.support.session_rows import T0, hold, make_session, make_workspace, text_rows, write_logs
 
 
 @pytest.fixture
@@ -154,3 +154,75 @@ class TestDelete:
         files = sorted(path.name for path in (workspace / ".halo/sessions/default").iterdir())
         assert files == ["abcd.ui.jsonl", "other.ui.jsonl"]
         assert client.delete(url(workspace, "abc")).status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("redis_server")
+class TestDeleteExchange:
+    stamps = ("2026-03-01T12:00:00.000Z", "2026-03-01T12:00:01.000Z")
+
+    def delete(self, client: Client, workspace: Path, session_id: str, row_id: str):
+        address = f"/api/sessions/logs/{quote(session_id, safe='')}/exchanges/{quote(row_id, safe='')}"
+        return client.delete(f"{address}?projectId={quote(str(workspace))}")
+
+    @pytest.fixture
+    def session(self, row: Workspace) -> AgentSession:
+        made = make_session(row, "a>b")
+        rows = text_rows(4)
+        for number, stamp in zip((0, 2), self.stamps, strict=True):
+            rows[number] |= {"stamp": stamp}
+        raw = [
+            {
+                "role": row["role"],
+                "content": [{"type": "text", "text": f"[{row['stamp']}] x" if "stamp" in row else "y"}],
+            }
+            for row in rows
+        ]
+        write_logs(made, rows, raw)
+        return made
+
+    def test_its_rows_are_marked_and_the_model_forgets_it(
+        self, client: Client, workspace: Path, session: AgentSession
+    ) -> None:
+        answer = self.delete(client, workspace, "a>b", "m0")
+        assert (answer.status_code, answer.json()) == (200, {"ok": True, "rowIds": ["m0", "m1"]})
+        log = client.get(url(workspace, "a>b")).json()
+        assert [row["id"] for row in log["messages"] if row.get("deleted")] == ["m0", "m1"]
+        assert [message["content"][0]["text"] for message in log["rawMessages"]] == [f"[{self.stamps[1]}] x", "y"]
+        assert self.delete(client, workspace, "a>b", "m0").json() == {"ok": True, "rowIds": []}
+
+    @pytest.mark.parametrize(
+        ("session_id", "row_id", "status", "code"),
+        [
+            ("a>b", "gone", 404, "exchange_missing"),
+            ("a>b", "m1", 404, "exchange_missing"),
+            ("none", "m0", 404, "session_missing"),
+            ("..", "m0", 400, "bad_session_id"),
+        ],
+    )
+    def test_refusals(
+        self,
+        client: Client,
+        workspace: Path,
+        session: AgentSession,
+        session_id: str,
+        row_id: str,
+        status: int,
+        code: str,
+    ) -> None:
+        answer = self.delete(client, workspace, session_id, row_id)
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+    def test_a_sentence_while_the_agent_is_at_work(
+        self, client: Client, workspace: Path, session: AgentSession
+    ) -> None:
+        hold(session)
+        answer = self.delete(client, workspace, "a>b", "m0")
+        assert (answer.status_code, answer.json()["code"]) == (409, "running")
+        assert "wait until it is done" in answer.json()["error"]
+
+    def test_who_may(self, stranger: Client, client: Client, workspace: Path, session: AgentSession) -> None:
+        assert self.delete(stranger, workspace, "a>b", "m0").status_code == 401
+        address = "/api/sessions/logs/a%3Eb/exchanges/m0"
+        assert client.delete(address).json()["code"] == "invalid"
+        assert client.post(f"{address}?projectId={workspace}").status_code == 405

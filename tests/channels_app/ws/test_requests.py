@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from agents_app.exchange_deletion import Exchange
 from channels_app.ws import requests
 from halo_project.errors import BadRequest
 
@@ -62,3 +63,30 @@ def test_a_whole_chat_frame_becomes_a_request():
     request = requests.chat_request(requests.parse_frame(json.dumps(frame), None))
     assert (request.text, request.session_id, request.agent_id, request.client_msg_id) == ("hi", "a>sid_1", "作家", "c")
     assert request.images[0].mime_type == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("fields", "exchange"),
+    [
+        ({"rowId": "m_1"}, Exchange(row_id="m_1")),
+        ({"rowId": "m_1", "userOrdinal": 3, "archiveCount": 2}, Exchange(row_id="m_1")),
+        ({"userOrdinal": 0, "archiveCount": 2}, Exchange(ordinal=0, archive_count=2)),
+        ({"userOrdinal": 7}, Exchange(ordinal=7, archive_count=0)),
+    ],
+)
+def test_an_exchange_is_named_by_its_row_or_by_its_number(fields, exchange):
+    assert requests.exchange(fields) == exchange
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, {"rowId": ""}, {"rowId": 7}, {"rowId": ["m_1"]}, {"userOrdinal": -1}, {"userOrdinal": "0"},
+        {"userOrdinal": True}, {"userOrdinal": 1.0}, {"userOrdinal": 0, "archiveCount": -1},
+        {"userOrdinal": 0, "archiveCount": None}, {"userOrdinal": 0, "archiveCount": "1"}, {"archiveCount": 0},
+    ],
+)  # fmt: skip
+def test_what_names_no_exchange_is_refused(fields):
+    with pytest.raises(BadRequest) as caught:
+        requests.exchange(fields)
+    assert caught.value.code == "bad_field" and caught.value.message

@@ -16,6 +16,7 @@ from sessions_app.identifiers import SessionKey
 from sessions_app.models import Workspace
 from tests.channels_app.ws.socket_client import Socket, opened
 from tests.sessions_app.bus_support import eventually, text_frames
+from tests.support.session_rows import make_session, make_workspace, text_rows, write_logs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -270,3 +271,42 @@ async def test_a_login_that_ended_elsewhere_closes_the_socket(make, client, work
     await sync_to_async(client.post)("/api/auth/logout", content_type="application/json")
     assert await socket.until("closed") == {"type": "closed", "code": 4401}
     await socket.close()
+
+
+def two_exchanges(row: Workspace) -> None:
+    rows = text_rows(4)
+    raw = []
+    for number, each in enumerate(rows):
+        if each["role"] == "user":
+            each["stamp"] = f"2026-03-01T12:00:0{number}.000Z"
+        text = f"[{each['stamp']}] hi" if "stamp" in each else "yes"
+        raw.append({"role": each["role"], "content": [{"type": "text", "text": text}]})
+    write_logs(make_session(row, "s1"), rows, raw)
+
+
+async def test_deleting_an_exchange_is_told_to_every_viewer_and_refused_with_a_sentence(make, workspace):
+    await sync_to_async(lambda: two_exchanges(make_workspace(workspace)))()
+    delete = {"type": "exchange:delete", "sessionId": "s1", "projectId": str(workspace)}
+    async with opened(make) as socket, opened(make) as other:
+        for each in (socket, other):
+            await each.send(subscribe(workspace))
+            assert (await each.receive())["snapshot"]["archiveCount"] == 0
+        await socket.send({**delete, "rowId": "m2"})
+        gone = {"type": "exchange:deleted", "sessionId": "s1", "rowIds": ["m2", "m3"]}
+        assert [await socket.receive(), await other.receive()] == [gone, gone]
+        await socket.send({**delete, "rowId": "m2"})  # is done already: no answer
+        for fields, code in [
+            ({"rowId": "m3"}, "exchange_missing"),
+            ({"userOrdinal": 0, "archiveCount": 1}, "archived"),
+            ({"userOrdinal": 9}, "exchange_missing"),
+            ({}, "bad_field"),
+            ({"rowId": "m0", "sessionId": "none"}, "session_missing"),
+        ]:
+            await socket.send({**delete, **fields})
+            answer = await socket.receive()
+            assert (answer["type"], answer["code"]) == ("error", code) and len(answer["error"]) > 10
+        await other.send({**delete, "userOrdinal": 0})
+        assert (await socket.receive())["rowIds"] == ["m0", "m1"]
+        assert (await other.receive())["rowIds"] == ["m0", "m1"]
+        await other.send(subscribe(workspace))
+        assert all(row["deleted"] for row in (await other.receive())["snapshot"]["recentMessages"])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents_app.engine.repair import open_calls, repair
+from sessions_app.raw_repair import open_calls, repair
 
 ids = st.sampled_from(["a", "b", "c", "d"])
 text = st.builds(lambda value: {"type": "text", "text": value}, st.sampled_from(["", "x", "y"]))

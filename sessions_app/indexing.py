@@ -1,0 +1,141 @@
+"""Rows made from files alone: a workspace that was copied from elsewhere becomes usable. The work of `index-sessions`.
+
+Files hold no metadata, so what a row says is read out of the words: the title from the first of a person's, counts and
+tokens from the rows. A sub-session's file bears only the last part of its id; the whole stands where it was started.
+Synchronous.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+
+from sessions_app.identifiers import MAX_ID_CHARS, SEGMENT_CLASS, is_safe_segment, leaf, parent
+from sessions_app.log.archive import SegmentUnreadable, committed_segments, first_row_id, read_segment
+from sessions_app.log.encode import column_text
+from sessions_app.log.ui_log import UILog
+from sessions_app.messages import Row, is_main_user_row, is_summary_row
+from sessions_app.models import AgentSession, Workspace
+from sessions_app.session_files import SessionFiles, sessions_dir, sessions_on_disk
+
+TITLE_CHARS = 60
+_NESTED_ID = re.compile(rf"{SEGMENT_CLASS}+(?:>{SEGMENT_CLASS}+)+")
+_NAMES_SESSIONS = ("(from: session ",)  # how an agent's message begins
+_NOT_WORDS = re.compile(r"^\[图片已保存: [^\n]*\]\n?|\A\[Currently viewing: [^\]\n]*\]\s*", re.MULTILINE)
+
+
+def index_files(workspace: Workspace, now: datetime) -> list[str]:
+    """Make a row for every session on disk that has none; the names (`<agent>/<leaf>`) of those made. Raises OSError.
+
+    Rows that exist stay as they are. A 1.x session gets its row when it is converted.
+    """
+    known = set(AgentSession.objects.filter(workspace=workspace).values_list("agent_id", "leaf_key"))
+    on_disk = [files for files in sessions_on_disk(sessions_dir(Path(workspace.path))) if _is_session(files)]
+    missing = [files for files in on_disk if (files.agent_id, files.seg.lower()) not in known]
+    missing = [files for files in missing if is_safe_segment(files.seg) and is_safe_segment(files.agent_id)]
+    if not missing:
+        return []
+    full_ids = _full_ids({files.seg for files in missing}, on_disk)
+    rows = [_row(workspace, files, full_ids.get(files.seg, files.seg), now) for files in missing]
+    ids = {row.session_id for row in rows}
+    ids |= set(AgentSession.objects.filter(workspace=workspace).values_list("session_id", flat=True))
+    return [files.name for files, row in zip(missing, rows, strict=True) if _saved(row, ids)]
+
+
+def _is_session(files: SessionFiles) -> bool:
+    """In the present format; a raw log beside a 1.x file is of a conversion that has not come to its end."""
+    return files.has("ui") or (files.has("raw") and not files.has("legacy"))
+
+
+def _saved(row: AgentSession, ids: set[str]) -> bool:
+    above = parent(row.session_id)
+    if above is not None:
+        row.parent_session_id, row.lost_parent_id = (above, None) if above in ids else (None, above)
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:  # made by somebody else meanwhile, or its id belongs to another agent's session
+        return False
+    return True
+
+
+def _row(workspace: Workspace, files: SessionFiles, session_id: str, now: datetime) -> AgentSession:
+    rows = list(_all_rows(files))
+    times = [moment for row in rows if (moment := _time(row)) is not None]
+    usage = [row["usage"] for row in rows if isinstance(row.get("usage"), dict)]
+    names = (row["agentName"] for row in reversed(rows) if row.get("type") == "assistant" and row.get("agentName"))
+    replies = (row["content"] for row in reversed(rows) if row.get("type") == "assistant" and row.get("content"))
+    output = next(replies, None)
+    return AgentSession(
+        workspace=workspace,
+        session_id=session_id,
+        agent_id=files.agent_id,
+        agent_name=column_text(str(next(names, files.agent_id)))[:200],
+        leaf_key=files.seg.lower(),
+        title=_title(rows),
+        exchange_count=sum(map(is_main_user_row, rows)),
+        context_tokens=_context(usage[-1]) if usage else 0,
+        total_output_tokens=min(sum(_number(one, "outputTokens") for one in usage), 2**31 - 1),
+        output=None if output is None else column_text(str(output)),
+        created_at=min(times, default=now),
+        updated_at=max(times, default=now),
+    )
+
+
+def _all_rows(files: SessionFiles) -> Iterator[Row]:
+    for segment in committed_segments(files.as_listed, first_row_id(files.paths.ui)):
+        try:
+            yield from read_segment(segment.path)
+        except SegmentUnreadable:
+            continue  # `check-sessions` reports it; the row counts what can be read
+    yield from UILog(files.paths.ui).load().all_rows
+
+
+def _title(rows: Iterable[Row]) -> str | None:
+    for row in rows:
+        if is_main_user_row(row) and not is_summary_row(row):
+            words = " ".join(_NOT_WORDS.sub("", str(row.get("content", ""))).split())
+            if words:
+                return column_text(words)[:TITLE_CHARS]
+    return None
+
+
+def _time(row: Row) -> datetime | None:
+    ms = row.get("timestamp")
+    if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 < ms < 253_402_300_799_000:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _context(usage: dict[str, object]) -> int:
+    names = ("totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+    return min(sum(_number(usage, name) for name in names), 2**31 - 1)
+
+
+def _number(usage: dict[str, object], name: str) -> int:
+    value = usage.get(name)
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
+def _full_ids(segs: set[str], on_disk: Sequence[SessionFiles]) -> dict[str, str]:
+    """The whole ids of sub-sessions, as the logs of other sessions name them; the longest one wins.
+
+    Only where a tool or an agent speaks, and only below a session that is on disk: words may look like ids.
+    """
+    every = {files.seg for files in on_disk}
+    found: dict[str, str] = {}
+    for files in on_disk:
+        for row in UILog(files.paths.ui).load().rows:
+            text = row.get("toolOutput") if row.get("type") == "tool_result" else row.get("content")
+            if not isinstance(text, str) or ">" not in text:
+                continue
+            if row.get("type") != "tool_result" and not text.startswith(_NAMES_SESSIONS):
+                continue
+            for match in _NESTED_ID.findall(text):
+                seg, above = leaf(match), parent(match)
+                is_below = above is not None and leaf(above) in every and len(match) <= MAX_ID_CHARS
+                if seg in segs and is_below and len(match) > len(found.get(seg, "")):
+                    found[seg] = match
+    return found

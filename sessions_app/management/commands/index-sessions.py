@@ -1,0 +1,26 @@
+"""`manage.py index-sessions -w <workspace>`: make rows for sessions that are only files. Also `halo sessions index`."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from halo_project import schema
+from halo_project.clock import utcnow
+from sessions_app.indexing import index_files
+from sessions_app.management.workspace_option import add_workspace_option
+from sessions_app.workspaces import open_workspace
+
+
+class Command(BaseCommand):
+    help = "Make a row for every session that a workspace holds only as files, say after it was copied from elsewhere."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_workspace_option(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        schema.update_schema()
+        now = utcnow()
+        made = index_files(open_workspace(options["workspace"], now), now)
+        for name in made:
+            self.stdout.write(f"indexed {name}")
+        self.stdout.write(f"{len(made)} rows made")
