@@ -204,3 +204,54 @@ def test_older_rows_stay_when_a_new_snapshot_holds_only_the_newest(modules):
         [SESSION, snapshot, rows[:4]],
     )
     assert seen == {"ids": [row["id"] for row in rows], "hasOlder": False}
+
+
+SCENE = """async ([session, steps]) => {
+  const { apply, emptyState, prependArchive, prependRows } = await import("/js/state.js");
+  let state = emptyState(session);
+  for (const [kind, ...values] of steps) {
+    if (kind === "frame") state = apply(state, values[0]);
+    else if (kind === "rows") state = prependRows(state, ...values);
+    else state = prependArchive(state, ...values);
+  }
+  const ids = (keep) => state.rows.filter(keep).map((row) => row.id);
+  return {
+    ids: ids(() => true), deleted: ids((row) => row.deleted), archived: ids((row) => row.archived),
+    archives: state.archives, hasOlder: state.hasOlder, seq: state.seq,
+  };
+}"""
+
+
+def plain(*numbers: int) -> list[dict]:
+    return [{"id": f"m_{n}", "type": "user", "role": "user", "content": str(n)} for n in numbers]
+
+
+def newest(*numbers: int, archives: int = 0, older: bool = False, seq: int = 1) -> list:
+    snapshot = {"sessionId": SESSION, "recentMessages": plain(*numbers), "hasOlder": older, "inflight": None}
+    return ["frame", {"type": "state:snapshot", "snapshot": {**snapshot, "seq": seq, "archiveCount": archives}}]
+
+
+def test_deleted_exchanges_are_marked_once_and_without_a_number(modules):
+    gone = ["frame", {"type": "exchange:deleted", "sessionId": SESSION, "rowIds": ["m_2", "m_9"]}]
+    elsewhere = ["frame", {"type": "exchange:deleted", "sessionId": "other", "rowIds": ["m_1"]}]
+    seen = modules.evaluate(SCENE, [SESSION, [newest(1, 2, 3, seq=7), gone, gone, elsewhere]])
+    assert (seen["deleted"], seen["seq"]) == (["m_2"], 7)
+
+
+def test_archived_parts_come_in_front_from_the_newest_to_the_oldest(modules):
+    steps = [newest(5, 6, archives=2), ["part", plain(3, 4), 2], ["part", plain(3, 4), 2], ["part", plain(1, 2), 1]]
+    seen = modules.evaluate(SCENE, [SESSION, steps])
+    assert seen["ids"] == [f"m_{n}" for n in range(1, 7)] and seen["archives"] == 0
+    assert seen["archived"] == ["m_1", "m_2", "m_3", "m_4"]
+
+
+def test_a_snapshot_after_an_archive_keeps_what_the_page_has_and_counts_on_from_there(modules):
+    steps = [newest(3, 4, 5, archives=1), newest(5, archives=2, seq=2), ["part", plain(1, 2), 1]]
+    seen = modules.evaluate(SCENE, [SESSION, steps])
+    assert seen["ids"] == [f"m_{n}" for n in range(1, 6)] and seen["archives"] == 0
+
+
+def test_the_beginning_of_the_log_tells_how_many_parts_stand_before_it(modules):
+    steps = [newest(5, older=True), ["rows", plain(4), False, 2], newest(5, older=True, archives=2, seq=2)]
+    seen = modules.evaluate(SCENE, [SESSION, steps])
+    assert (seen["ids"], seen["hasOlder"], seen["archives"]) == (["m_4", "m_5"], False, 2)

@@ -4,6 +4,7 @@ import { newSessionId, readAddress, writeAddress } from "./address.js";
 import { AgentChoice } from "./agents.js";
 import { signedIn, toLogin } from "./api.js";
 import { Composer } from "./composer.js";
+import { confirmDialog } from "./dialogs.js";
 import { byData, setText } from "./dom.js";
 import { draftPlace } from "./drafts.js";
 import { Follow } from "./follow.js";
@@ -164,13 +165,23 @@ class ChatPage {
         const last = this.session.state.rows.findLast((row) => row.type === "user" && !row.compactSummary);
         if (last) this.send(last.content, []);
       },
+      deleteExchange: (row) => this.deleteExchange(row),
       retry: (entry) => this.outbox.retry(entry.clientMsgId),
       drop: (entry) => this.outbox.drop(entry.clientMsgId),
     };
   }
 
+  deleteExchange(row) {
+    return confirmDialog({
+      title: "Delete this exchange?",
+      text: "The agent forgets the message and everything it answered to it. It stays here, greyed out. This cannot be undone.",
+      action: "Delete it",
+      run: () => this.session.deleteExchange(row.id),
+    });
+  }
+
   async loadOlder() {
-    if (this.loadingOlder || !this.session.state.hasOlder) return;
+    if (this.loadingOlder || !this.session.hasMore) return;
     this.loadingOlder = true;
     const note = byData("older-note");
     setText(note, "Loading earlier messages…");
@@ -189,6 +200,7 @@ class ChatPage {
     addEventListener("popstate", () => this.show(readAddress(config.defaultWorkspace)));
     byData("workspace-button").addEventListener("click", () => this.chooseWorkspace());
     for (const button of document.querySelectorAll("[data-new-session]")) button.addEventListener("click", () => this.open(null));
+    byData("older-button").addEventListener("click", () => this.loadOlder());
     byData("switch").addEventListener("click", () => this.switch());
     document.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
@@ -239,6 +251,7 @@ class ChatPage {
     const behind = state.running ? waiting.filter((entry) => entry.state !== "failed") : [];
     const anchor = this.firstVisibleRow();
     this.follow.keepingPlace(anchor, () => {
+      byData("older-button").hidden = !session.hasMore;
       this.view.render(state, waiting.filter((entry) => !behind.includes(entry)));
     });
     renderQueue(byData("queue"), behind);

@@ -1,8 +1,8 @@
 // One open session: subscribes, folds frames into its state, asks for a snapshot when something is missing, and keeps the
 // messages that wait. Knows the line and the state, draws nothing.
 
-import { get } from "./api.js";
-import { addPending, apply, clearProblems, emptyState, prependRows } from "./state.js";
+import { get, request } from "./api.js";
+import { addPending, apply, clearProblems, emptyState, prependArchive, prependRows } from "./state.js";
 
 const ASK_AGAIN_MS = 5_000;
 const OLDER_ROWS = 60;
@@ -64,13 +64,63 @@ export class Session {
     return this.line.send({ type, sessionId: this.id, projectId: this.workspace });
   }
 
+  get hasMore() {
+    return this.state.hasOlder || this.state.archives > 0;
+  }
+
+  /** What stands before the oldest row here: older rows of the log first, then its archived parts, one at a time. */
   async loadOlder() {
-    const { state, workspace } = this;
+    if (this.state.hasOlder) return this.loadRows();
+    return this.state.archives > 0 ? this.loadArchive() : undefined;
+  }
+
+  async loadRows() {
+    const { state } = this;
     const before = state.rows[0]?.id;
-    if (!state.hasOlder || !before) return;
-    const query = { projectId: workspace, before, limit: OLDER_ROWS };
-    const page = await get(`sessions/logs/${encodeURIComponent(state.sessionId)}/rows`, query);
-    if (this.id === state.sessionId) this.change(prependRows(this.state, page.rows, page.hasOlder && page.rows.length > 0));
+    if (!before) return;
+    let page;
+    try {
+      page = await this.fetch("rows", { before, limit: OLDER_ROWS });
+    } catch (error) {
+      if (error.code !== "row_missing") throw error;
+      this.reload(); // archived since: what is here no longer joins what the log holds
+      return;
+    }
+    if (this.id !== state.sessionId) return;
+    const hasOlder = page.hasOlder && page.rows.length > 0;
+    // At the log's beginning: a part may have been archived before it since this session was opened.
+    this.change(prependRows(this.state, page.rows, hasOlder, hasOlder ? undefined : page.archiveCount));
+  }
+
+  async loadArchive() {
+    const { sessionId, archives } = this.state;
+    const rows = await this.archivedRows(archives);
+    if (this.id === sessionId) this.change(prependArchive(this.state, rows, archives));
+  }
+
+  /** A damaged part is said in its place: those before it are still to be had. */
+  async archivedRows(number) {
+    try {
+      return (await this.fetch(`archive/${number}`)).messages;
+    } catch (error) {
+      if (error.code !== "archive_unreadable") throw error;
+      return [{ id: `unreadable-${number}`, type: "notification", role: "system", content: error.message }];
+    }
+  }
+
+  fetch(path, query = {}) {
+    return get(`sessions/logs/${encodeURIComponent(this.id)}/${path}`, { projectId: this.workspace, ...query });
+  }
+
+  reload() {
+    this.change({ ...this.state, rows: [], hasOlder: false, archives: 0, stale: true });
+  }
+
+  /** Take one exchange out of the conversation for good. Rejects with the server's sentence. */
+  async deleteExchange(rowId) {
+    const path = `sessions/logs/${encodeURIComponent(this.id)}/exchanges/${encodeURIComponent(rowId)}`;
+    const { rowIds } = await request("DELETE", path, { query: { projectId: this.workspace } });
+    this.receive({ type: "exchange:deleted", sessionId: this.id, rowIds: [rowId, ...rowIds] });
   }
 
   change(next) {

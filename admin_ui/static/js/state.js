@@ -14,6 +14,7 @@ export function emptyState(sessionId = null) {
     pending: [], // what was sent and has not entered the log: {rowId, text, images, stamp, state, error?}
     running: false,
     hasOlder: false,
+    archives: 0, // archived parts before the oldest row here; the last of them is the next one to load
     agentId: null,
     agentName: "",
     title: "",
@@ -46,9 +47,16 @@ export function allRows(state) {
 }
 
 /** Older rows, fetched when the reader scrolls up, put in front. */
-export function prependRows(state, rows, hasOlder) {
+export function prependRows(state, rows, hasOlder, archives = state.archives) {
   const known = new Set(state.rows.map((row) => row.id));
-  return { ...state, rows: [...rows.filter((row) => !known.has(row.id)), ...state.rows], hasOlder };
+  return { ...state, rows: [...rows.filter((row) => !known.has(row.id)), ...state.rows], hasOlder, archives };
+}
+
+/** One archived part, put in front: it is complete and can only be read. */
+export function prependArchive(state, rows, number) {
+  if (number !== state.archives) return state;
+  const archived = rows.map((row) => ({ ...row, archived: true }));
+  return { ...prependRows(state, archived, false), archives: number - 1 };
 }
 
 /** What this page sent and the server took, before its own frame about it comes. */
@@ -69,7 +77,7 @@ function applySnapshot(state, snapshot) {
   const last = listed[listed.length - 1];
   const inflight = snapshot.inflight && last?.id === snapshot.inflight ? last : null;
   const recent = inflight ? listed.slice(0, -1) : listed;
-  const older = olderRows(state.rows, recent, snapshot.hasOlder);
+  const older = olderRows(state.rows, recent, snapshot.hasOlder || snapshot.archiveCount);
   return {
     ...emptyState(state.sessionId),
     seq: snapshot.seq ?? null,
@@ -78,6 +86,7 @@ function applySnapshot(state, snapshot) {
     pending: snapshot.pending ?? [],
     running: Boolean(snapshot.running),
     hasOlder: older.length ? state.hasOlder : Boolean(snapshot.hasOlder),
+    archives: older.length ? state.archives : snapshot.archiveCount ?? 0,
     agentId: snapshot.agentId ?? state.agentId,
     agentName: snapshot.agentName ?? state.agentName,
     title: snapshot.title ?? state.title,
@@ -90,8 +99,8 @@ function applySnapshot(state, snapshot) {
 }
 
 /** Rows this page already loaded that stand before the snapshot's first one: a snapshot holds only the newest. */
-function olderRows(had, recent, hasOlder) {
-  if (!hasOlder || !recent.length) return [];
+function olderRows(had, recent, hasMore) {
+  if (!hasMore || !recent.length) return [];
   const at = had.findIndex((row) => row.id === recent[0].id);
   return at > 0 ? had.slice(0, at) : [];
 }
@@ -114,6 +123,8 @@ function applyUnnumbered(state, frame) {
       return addPending(state, pendingOf(frame));
     case "chat:failed":
       return failed(state, frame);
+    case "exchange:deleted":
+      return markDeleted(state, new Set(frame.rowIds));
     case "session:deleted":
       return { ...emptyState(state.sessionId), deleted: true, loaded: true };
     case "error":
@@ -127,6 +138,11 @@ function failed(state, { rowId, error }) {
   if (!state.pending.some((entry) => entry.rowId === rowId)) return stale(state); // its words are in the snapshot
   const pending = state.pending.map((entry) => (entry.rowId === rowId ? { ...entry, state: "failed", error } : entry));
   return { ...state, pending, running: false };
+}
+
+function markDeleted(state, ids) {
+  if (!state.rows.some((row) => ids.has(row.id) && !row.deleted)) return state;
+  return { ...state, rows: state.rows.map((row) => (ids.has(row.id) ? { ...row, deleted: true } : row)) };
 }
 
 function pendingOf(frame) {

@@ -1,20 +1,23 @@
 // The conversation: rows in order, each drawn once and then only where it changed. Keyed by row id.
 
-import { h, setText } from "./dom.js";
+import { h, iconButton, setText } from "./dom.js";
 import { exactTime, messageTime } from "./format.js";
 import { layout } from "./layout.js";
 import { AnswerView, placeChildren } from "./view-answer.js";
 import { WaitingView } from "./view-waiting.js";
 
 class UserView {
-  constructor() {
+  constructor({ actions }) {
+    this.remove = iconButton("trash", "Delete this exchange", () => actions.deleteExchange(this.row));
     this.words = h("div", { class: "user-words" });
     this.time = h("time", {});
     this.tag = h("span", { class: "cut" }, "Deleted");
-    this.element = h("article", { class: "row user" }, this.words, h("footer", {}, this.tag, this.time));
+    this.element = h("article", { class: "row user" }, this.words, h("footer", {}, this.tag, this.time, this.remove));
   }
 
   update({ row, key }) {
+    this.row = row;
+    this.remove.hidden = Boolean(row.deleted || row.archived);
     this.element.dataset.row = key;
     this.element.classList.toggle("deleted", Boolean(row.deleted));
     this.tag.hidden = !row.deleted;
@@ -57,7 +60,7 @@ class SummaryView {
 const VIEWS = { user: UserView, answer: AnswerView, notice: NoticeView, summary: SummaryView, waiting: WaitingView };
 
 export class ConversationView {
-  /** `actions`: {resend(), retry(entry), drop(entry)} */
+  /** `actions`: {resend(), deleteExchange(row), retry(entry), drop(entry)} */
   constructor(list, { markdown, actions }) {
     this.list = list;
     this.drawn = new Map(); // key → {kind, view, item}
