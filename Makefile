@@ -2,7 +2,7 @@
 # PYTHON names the interpreter: any from 3.11 on. Without it the first one found that has `venv` is taken.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev serve test lint fix bench lock clean
+.PHONY: help setup dev serve test lint fix bench bench-store lock clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -17,7 +17,7 @@ BIN := .venv/bin
 CODE := halo_project sessions_app agents_app channels_app cron_app admin_ui tests tools benchmarks manage.py
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
 
 setup: ## .venv with the locked dependencies and the `halo` command
 	@$(if $(PYTHON),,echo "halo: no Python 3.11 or newer was found. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; exit 1)
@@ -45,6 +45,9 @@ fix: dev ## mend what ruff can mend
 
 bench: dev ## measure, on this machine
 	$(BIN)/python -m benchmarks.run $(ARGS)
+
+bench-store: dev ## measure the session store beside the limits of this machine; figures go to bench-store.json
+	$(BIN)/python -m benchmarks.store $(ARGS)
 
 # Hashes and no addresses. Versions that a lock holds already are kept unless UPGRADE=--upgrade is given.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-config --no-header --no-annotate --python-version 3.11 $(UPGRADE)

@@ -20,7 +20,7 @@ def test_every_variable_that_is_read_is_in_the_readme():
 
 def test_every_frame_is_described():
     code = source("sessions_app", "agents_app", "channels_app/ws")
-    frames = set(re.findall(r'"((?:chat|agent|session|state|listener):[a-z_]+)"', code))
+    frames = set(re.findall(r'"((?:chat|agent|session|state|listener|exchange):[a-z_]+)"', code))
     assert len(frames) > 12
     assert {name for name in frames if f"`{name}`" not in SOCKET} == set()
 
