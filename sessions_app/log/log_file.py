@@ -93,13 +93,17 @@ class LogFile:
     def overwrite_tail(self, offset: int, data: bytes) -> bool:
         """Put `data` in place of everything from byte `offset` on, same inode. Answers and raises like `append`.
 
-        New bytes first, then the cut: a crash in between leaves a fragment of the old line behind the new ones. The old
-        line is kept beside the file for as long as the write could be torn.
+        New bytes first, then the cut: a crash in between leaves a fragment of the old line behind the new ones. What
+        is overwritten is kept beside the file for as long as the write could be torn. What begins alike is not written
+        again: each result of a batch of tool calls makes the same message longer.
         """
         descriptor = self._open(os.O_RDWR)
         if descriptor is None:
             return False
         with self._closing(descriptor):
+            old = os.pread(descriptor, self.size - offset, offset)
+            alike = min(_alike(old, data), len(data) - 1)
+            offset, data = offset + alike, data[alike:]
             guarded = tail_guard.is_needed(offset, data)
             if guarded:
                 self.sound = False
@@ -182,3 +186,15 @@ class LogFile:
             stamp = FileStamp.of(os.fstat(descriptor))
         self._know(stamp, sound=True)
         return True
+
+
+def _alike(some: bytes, others: bytes) -> int:
+    """How many bytes both begin with."""
+    low, high = 0, min(len(some), len(others))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if some[low:middle] == others[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -86,9 +86,12 @@ def mend_temporary(path: Path, at_ms: int) -> list[str]:
         return []
     data = path.read_bytes()
     there = target.read_bytes() if target.exists() else b""
-    if path.name.endswith(".tail"):
-        data = data.partition(b"\n")[2]  # behind the guard's own first line: the end of the log as it was
-    is_there = data == there if is_segment else set(data.split(b"\n")) <= {b"", *there.split(b"\n")}
+    if is_segment:
+        is_there = data == there
+    elif path.name.endswith(".tail"):
+        is_there = data.partition(b"\n")[2] in there  # behind the guard's own first line: what was overwritten
+    else:
+        is_there = set(data.split(b"\n")) <= {b"", *there.split(b"\n")}
     if is_there:
         path.unlink(missing_ok=True)
         return [f"{path.name} removed"]

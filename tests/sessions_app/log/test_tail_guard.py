@@ -1,6 +1,7 @@
 """The last message is changed in place, across a border of pages, by a writer that dies: no saved one is ever lost."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ CHANGES = {
     "shrinking": SHRINKING,
     "equal": ([FIRST, OLD], [FIRST, NEW]),
     "and more": ([FIRST, OLD], [FIRST, NEW, message("m", 300)]),
-    "only more": ([FIRST, OLD], [FIRST, OLD, message("m", 300)]),
+    "only more": ([FIRST, OLD], [FIRST, OLD, message("m", 4200)]),
     "one line": ([message("o", 4100)], [message("n", 4200)]),
 }
 
@@ -146,6 +147,22 @@ def test_a_guard_that_is_left_after_a_finished_write_does_not_undo_it(path, kind
     assert path.read_bytes() == content(new)
     assert read(path) == (new, True)
     check_next_write(path, new)
+
+
+def test_each_result_of_a_batch_is_written_once(path):
+    """The message grows by one result after the other; what it holds already is neither written again nor kept aside."""
+    results = [{"type": "tool_result", "tool_use_id": f"c{number}", "content": "x" * 20_000} for number in range(9)]
+    batch = [{"role": "user", "content": results[:count]} for count in range(1, 10)]
+    log = stored(path, [FIRST, batch[0]])
+    guard = tail_guard.guard_path(path)
+    for message in batch[1:]:
+        with FaultyFiles(path.parent, DROP):
+            with suppress(Died):
+                log.write([FIRST, message], 1)
+        assert len(guard.read_bytes()) < 100
+        guard.unlink()
+        assert path.read_bytes() == content([FIRST, message])
+        log.load()
 
 
 def test_a_change_within_one_page_keeps_no_guard(path):
