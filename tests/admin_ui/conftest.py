@@ -1,12 +1,14 @@
 """Browsers for the page's tests. Of module scope: while Playwright's loop runs in a thread, no other loop can."""
 
 import mimetypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
 
+from tests.admin_ui.wire import SESSION, Wire, make_snapshot
 from tests.support.browser import launch
 from tests.support.halo_process import RunningHalo
 
@@ -73,3 +75,16 @@ def page(person: BrowserContext) -> Iterator[Page]:
 def _is_problem(message: ConsoleMessage) -> bool:
     # A refused or cut-off request is the subject of some tests; the browser logs it by itself.
     return message.type == "error" and not message.text.startswith(("Failed to load resource", "WebSocket connection"))
+
+
+@pytest.fixture
+def open_session(page: Page, halo_server: RunningHalo) -> Callable[..., Wire]:
+    """`open_session(snapshot fields…)` shows a session that the test plays; gives the page's wire."""
+
+    def open_(**fields: Any) -> Wire:
+        wire = Wire(page, make_snapshot(**fields))
+        page.goto(f"{halo_server.url}/chat?workspace={halo_server.workspace}&session={SESSION}")
+        expect(page.locator("[data-title]")).to_have_text("A session")
+        return wire
+
+    return open_

@@ -3,31 +3,13 @@
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
 from sessions_app.log.archive import archive_rows
 from sessions_app.log.paths import SessionPaths
 from sessions_app.log.ui_log import UILog
-from tests.admin_ui.wire import SESSION, Wire, answer_row, make_snapshot, text_block, user_row
+from tests.admin_ui.wire import SESSION, answer_row, row, text_block, user_row
 from tests.support.halo_process import RunningHalo
-
-
-@pytest.fixture
-def open_session(page: Page, halo_server: RunningHalo):
-    """`open_session(snapshot fields…)` shows a session that the test plays; gives the page's wire."""
-
-    def open_(**fields: Any) -> Wire:
-        wire = Wire(page, make_snapshot(**fields))
-        page.goto(f"{halo_server.url}/chat?workspace={halo_server.workspace}&session={SESSION}")
-        expect(page.locator("[data-title]")).to_have_text("A session")
-        return wire
-
-    return open_
-
-
-def row(page: Page, number: int | str):
-    return page.locator(f'[data-row="m_{number}"]')
 
 
 def trash(page: Page, number: int | str):

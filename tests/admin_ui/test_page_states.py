@@ -2,36 +2,17 @@
 
 import re
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.admin_ui.wire import (
     SESSION,
-    Wire,
     answer_row,
-    make_snapshot,
+    row,
     stream,
     text_block,
     tool_block,
     user_row,
 )
-
-
-@pytest.fixture
-def open_session(page, halo_server):
-    """`open_session(snapshot fields…)` shows a session that the test plays; gives the page's wire."""
-
-    def open_(**fields: object) -> Wire:
-        wire = Wire(page, make_snapshot(**fields))
-        page.goto(f"{halo_server.url}/chat?workspace={halo_server.workspace}&session={SESSION}")
-        expect(page.locator("[data-title]")).to_have_text("A session")
-        return wire
-
-    return open_
-
-
-def row(page: Page, number: int | str):
-    return page.locator(f'[data-row="m_{number}"]')
 
 
 def test_W16_text_tool_text_tool_text_keeps_its_order_while_it_streams(page, open_session):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Page, WebSocketRoute
+from playwright.sync_api import Locator, Page, WebSocketRoute
 
 Frame = dict[str, Any]
 SESSION = "abcdefgh12345678"
@@ -109,3 +109,8 @@ def stream(
 ) -> Frame:
     place = {"rowId": row, "block": block, "offset": offset, "turnId": turn, "at": 1_790_000_000_500}
     return {"type": f"chat:{kind}", "text": words, "agentName": "Default"} | place
+
+
+def row(page: Page, number: int | str) -> Locator:
+    """The row `m_<number>` on the page."""
+    return page.locator(f'[data-row="m_{number}"]')
