@@ -16,7 +16,6 @@ from django.db import IntegrityError, transaction
 from agents_app import deletion, exchange_deletion
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
-from agents_app.exchange_deletion import Exchange
 from agents_app.inbound_images import InboundImage, save_images
 from agents_app.wake import dispatch_soon
 from halo_project.clock import utcnow
@@ -24,11 +23,12 @@ from halo_project.database import db
 from halo_project.errors import BadRequest, Conflict, NotFound
 from sessions_app import queue
 from sessions_app.bus import BusError, get_bus
+from sessions_app.exchange import Exchange
 from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
 from sessions_app.lease import is_running, lock_session
 from sessions_app.log.encode import clean_text
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
-from sessions_app.workspaces import create_session, find_session, find_workspace, open_workspace
+from sessions_app.workspaces import create_session, find_session, known_workspace, open_workspace
 
 logger = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ async def _control(workspace: str, session_id: str, control: str) -> bool:
 
 
 def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int, str, int] | None:
-    session = find_session(find_workspace(workspace), check_session_id(session_id))
+    session = find_session(known_workspace(workspace, utcnow()), check_session_id(session_id))
     if session is None:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     with transaction.atomic():

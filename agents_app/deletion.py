@@ -19,7 +19,7 @@ from sessions_app.bus import BusError, get_bus
 from sessions_app.identifiers import SessionKey, check_session_id
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.process_identity import this_process
-from sessions_app.workspaces import find_session, find_workspace, paths_of
+from sessions_app.workspaces import find_session, known_workspace, paths_of
 
 WAIT_FOR_HOLDER_S = 5.0
 
@@ -45,7 +45,7 @@ async def delete(*, workspace: str, session_id: str) -> int:
 
 def _tombstone(workspace: str, session_id: str) -> list[AgentSession]:
     check_session_id(session_id)
-    found = find_session(find_workspace(workspace), session_id)
+    found = find_session(known_workspace(workspace, utcnow()), session_id)
     if found is None:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     with transaction.atomic():

@@ -21,7 +21,7 @@ from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.bus import BusError, get_bus
 from sessions_app.events import RoundFinished
-from sessions_app.exchange import Deletion, delete_exchange, row_by_ordinal
+from sessions_app.exchange import Deletion, Exchange, delete_exchange, row_by_ordinal
 from sessions_app.identifiers import SessionKey, check_session_id
 from sessions_app.lease import Lease, LeaseLost
 from sessions_app.log.archive import count_committed
@@ -29,11 +29,11 @@ from sessions_app.log.encode import column_text
 from sessions_app.log.records import add_record
 from sessions_app.messages import Row
 from sessions_app.models import AgentSession, SessionRun
-from sessions_app.opening import opened_paths
+from sessions_app.opening import opened_paths, opened_paths_soon
 from sessions_app.process_identity import this_process
 from sessions_app.readable import session_files
 from sessions_app.store import SessionLogs, read_logs
-from sessions_app.workspaces import find_session, find_workspace
+from sessions_app.workspaces import find_session, known_workspace
 
 logger = logging.getLogger(__name__)
 
@@ -54,18 +54,6 @@ class _Untouched(Unavailable):
     code = "session_unwritable"
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """Names an exchange: by the id of its user row, or by its number among the main user rows of the active log.
-
-    archive_count: how many archived parts the view was opened with; None: not checked, for an id needs no anchor.
-    """
-
-    row_id: str | None = None
-    ordinal: int | None = None
-    archive_count: int | None = None
-
-
 async def delete(*, workspace: str, session_id: str, exchange: Exchange) -> list[str]:
     """Delete it; returns the ids of the rows that are marked as deleted now, none when it was deleted before.
 
@@ -80,6 +68,8 @@ async def delete(*, workspace: str, session_id: str, exchange: Exchange) -> list
 
 
 async def _hold_and_delete(workspace: str, session_id: str, exchange: Exchange) -> list[str]:
+    with session_files():  # a 1.x session is converted first: that may take longer than a lease is believed in
+        await opened_paths_soon(await db(_find, workspace, session_id))
     session, lease = await db(_hold, workspace, session_id)
     give_back = rounds.release
     try:
@@ -102,15 +92,26 @@ async def _hold_and_delete(workspace: str, session_id: str, exchange: Exchange) 
     return row_ids
 
 
-def _hold(workspace: str, session_id: str) -> tuple[AgentSession, Lease]:
-    found = find_session(find_workspace(workspace), session_id)
+def _find(workspace: str, session_id: str) -> AgentSession:
+    found = find_session(known_workspace(workspace, utcnow()), session_id)
     if found is None or found.deleting:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
+    return found
+
+
+def _hold(workspace: str, session_id: str) -> tuple[AgentSession, Lease]:
+    found = _find(workspace, session_id)
     with transaction.atomic():
         session = leases.lock_session(found.pk)
         if session is None or session.deleting:
             raise NotFound("There is no such session in this workspace.", code="session_missing")
-        if SessionRun.objects.filter(session=session).exists() or queue.has_queued(session.pk):
+        run = SessionRun.objects.filter(session=session).first()
+        if run is not None and run.kind == SessionRun.Kind.MAINTENANCE:
+            raise Conflict(
+                "Another exchange is being deleted here, or the session is being repaired; try again in a moment.",
+                code="running",
+            )
+        if run is not None or queue.has_queued(session.pk):
             raise Conflict(
                 "The agent is at work here; wait until it is done, then delete the exchange.", code="running"
             )

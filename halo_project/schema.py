@@ -15,6 +15,15 @@ def update_schema() -> None:
         call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
 
 
+def has_column(model: type[Model], name: str) -> bool:
+    """Whether the table of a model has this column by now: an older release made it without. Makes nothing either."""
+    if not has_table(model):
+        return False
+    with connection.cursor() as cursor:
+        columns = connection.introspection.get_table_description(cursor, model._meta.db_table)
+    return name in {column.name for column in columns}
+
+
 def has_table(model: type[Model]) -> bool:
     """Whether the table of a model was made. For readers that must not make anything: no database file either."""
     if connection.vendor == "sqlite" and not Path(str(connection.settings_dict["NAME"])).exists():

@@ -5,7 +5,7 @@ sessions. Synchronous.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from django.conf import settings
 
 from halo_project.errors import NotFound
 from halo_project.layout import WorkspaceLayout, resolve_workspace
-from sessions_app.log.check import Problem, check_files
+from sessions_app.identifiers import is_safe_segment, leaf
+from sessions_app.log.check import Problem, check_files, not_regular
 from sessions_app.log.legacy.lock import is_held
 from sessions_app.migration_notes import read_losses
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
 from sessions_app.opening import system_reason
-from sessions_app.session_files import SessionFiles, sessions_dir, sessions_on_disk
+from sessions_app.session_files import NOT_REGULAR, SessionFiles, sessions_dir, sessions_on_disk
 from sessions_app.workspaces import find_workspace
 
 
@@ -43,7 +44,7 @@ def check(path: str) -> Report:
     on_disk = list(sessions_on_disk(sessions_dir(root)))
     for files in on_disk:
         report.sessions += files.has("ui", "raw", "legacy")
-        report.problems += _checked(files, rows)
+        report.problems += check_session(files, rows)
     report.problems += _twins(on_disk)
     report.problems += rows.without_files([*on_disk, *sessions_on_disk(settings.HALO_HOME.internal_sessions)])
     report.problems += rows.orphans()
@@ -64,35 +65,50 @@ def workspace_at(path: str) -> tuple[Path, Workspace | None]:
     return root, find_workspace(str(root))
 
 
-def _checked(files: SessionFiles, rows: "SessionRows") -> list[Problem]:
-    """One session; what the system refuses to read of it stops nothing else."""
+def check_session(files: SessionFiles, rows: "SessionRows") -> list[Problem]:
+    """What is wrong with one session; what the system refuses to read of it is among that."""
+    found: dict[Problem, None] = {}  # in this order, each once
     try:
-        return _check_one(files, rows)
+        for problem in _problems(files, rows):
+            found[problem] = None
     except OSError as error:
         reason = system_reason(error, files.seg)
-        return [Problem("unreadable", files.name, f"{reason}. Put the file right, then check again")]
+        found[Problem("unreadable", files.name, f"{reason}. Put the file right, then check again")] = None
+    return list(found)
 
 
-def _check_one(files: SessionFiles, rows: "SessionRows") -> list[Problem]:
+def _problems(files: SessionFiles, rows: "SessionRows") -> Iterator[Problem]:
     name = files.name
-    found = [Problem("temporary", name, f"{path.name} was left by a crash") for path in files.kinds["temporary"]]
-    if files.has("migrating") and not is_held(files.paths.migrating):
-        found.append(Problem("temporary", name, f"{files.paths.migrating.name} was left by a crash"))
-    found += _check_legacy(files)
-    found += [
-        Problem("set_aside", name, f"{path.name} holds a file as it was before a repair", note=True)
-        for path in files.kinds["set_aside"]
-    ]
-    if not files.has("ui", "raw"):
-        if files.has("segment"):
-            found.append(Problem("half", name, "archive segments are there without a log"))
-        return found
     session = rows.find(files)
-    running = session is not None and session.pk in rows.running
-    found += check_files(files.as_listed, name, running=running)
+    running = session is not None and rows.is_running(session, ask=files.has("temporary"))
+    for path in files.kinds[NOT_REGULAR]:
+        yield not_regular(path, name)
+    if not running:  # else they are its own, made for the length of a write
+        yield from (Problem("temporary", name, f"{path.name} was left by a crash") for path in files.kinds["temporary"])
+    if files.has("migrating") and not is_held(files.paths.migrating):
+        yield Problem("temporary", name, f"{files.paths.migrating.name} was left by a crash")
+    yield from _check_legacy(files)
+    for path in files.kinds["set_aside"]:
+        yield Problem("set_aside", name, f"{path.name} holds a file as it was before a repair", note=True)
+    if not files.has("ui", "raw"):
+        if files.has("segment") and not files.has(NOT_REGULAR):
+            yield Problem("half", name, "archive segments are there without a log")
+        return
+    yield from check_files(files.as_listed, name, running=running)
     if session is None:
-        found.append(Problem("no_row", name, "files without a row: it is in no list (index-sessions makes rows)"))
-    return found
+        yield Problem("no_row", name, f"files without a row: {_why_no_row(files, rows)}")
+
+
+def _why_no_row(files: SessionFiles, rows: "SessionRows") -> str:
+    if not (is_safe_segment(files.seg) and is_safe_segment(files.agent_id)):
+        return "their name cannot be the id of a session or an agent, so none can be made; rename them"
+    other = rows.of_another_agent(files)
+    if other is not None:
+        return (
+            f"another agent's session, {other.agent_id}/{other.session_id}, has this id, and an id has one row; "
+            "rename the files of one of them, then run index-sessions, or delete them"
+        )
+    return "it is in no list (index-sessions makes rows)"
 
 
 def _check_legacy(files: SessionFiles) -> list[Problem]:
@@ -130,6 +146,7 @@ class SessionRows:
     def __init__(self, workspace: Workspace | None):
         sessions = [] if workspace is None else AgentSession.objects.filter(workspace=workspace, deleting=False)
         self._by_files = {(session.agent_id, session.leaf_key): session for session in sessions}
+        self._by_leaf = {leaf(session.session_id): session for session in self._by_files.values()}
         self.running = set(SessionRun.objects.filter(session__workspace=workspace).values_list("session_id", flat=True))
         waiting = QueuedMessage.State.QUEUED, QueuedMessage.State.FAILED
         self._waiting = set(
@@ -139,12 +156,21 @@ class SessionRows:
     def find(self, files: SessionFiles) -> AgentSession | None:
         return self._by_files.get((files.agent_id, files.seg.lower()))
 
+    def of_another_agent(self, files: SessionFiles) -> AgentSession | None:
+        """A session of another agent that bears the id these files would give a row."""
+        found = self._by_leaf.get(files.seg)
+        return found if found is not None and found.agent_id != files.agent_id else None
+
+    def is_running(self, session: AgentSession, *, ask: bool) -> bool:
+        """Whether a run holds it. ask: the database once more, for one that has begun since the rows were read."""
+        return session.pk in self.running or (ask and SessionRun.objects.filter(session=session).exists())
+
     def without_files(self, on_disk: Iterable[SessionFiles]) -> list[Problem]:
         """Rows whose words are nowhere; one that has just been made, and whose first message waits, has none yet.
 
         on_disk: of the workspace, and of the internal agents: 1.x gave their sessions a second row in the workspace.
         """
-        known = {(files.agent_id, files.seg.lower()) for files in on_disk if files.has(*_CONTENT)}
+        known = {(files.agent_id, files.seg.lower()) for files in on_disk if files.has(*_CONTENT, NOT_REGULAR)}
         return [
             self._without_files(session)
             for key, session in self._by_files.items()

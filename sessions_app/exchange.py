@@ -29,6 +29,18 @@ _SUFFIXES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Names an exchange: by the id of its user row, or by its number among the main user rows of the active log.
+
+    archive_count: how many archived parts the view was opened with; None: not checked, for an id needs no anchor.
+    """
+
+    row_id: str | None = None
+    ordinal: int | None = None
+    archive_count: int | None = None
+
+
 class RawUnmatched(Conflict):
     """The exchange cannot be told apart in the model's history; nothing was changed."""
 

@@ -18,7 +18,7 @@ from django.db.models import F
 
 from halo_project.errors import Conflict, HaloError, NotFound
 from halo_project.layout import WorkspaceLayout, resolve_workspace
-from halo_project.schema import has_table
+from halo_project.schema import has_column, has_table
 from sessions_app.identifiers import check_session_id, leaf, parent
 from sessions_app.legacy_import import header_values, read_legacy_rows, usable
 from sessions_app.log.encode import column_text
@@ -139,12 +139,13 @@ class _Rows:
     def _not_imported(self, summary: Summary) -> list[tuple[str, str]]:
         """The sessions of a 1.x database that was not taken in yet."""
         stored = Workspace.objects.filter(path=str(self.place), legacy_imported_at__isnull=False)
-        if has_table(Workspace) and stored.exists():
+        if has_column(Workspace, "legacy_imported_at") and stored.exists():
             return []
         try:
             database = read_legacy_rows(self.place)
         except (LegacyUnreadable, OSError) as error:
-            summary.failed.append(("halo.db", f"{error}; the sessions get their rows from their files"))
+            reason = system_reason(error, "halo.db") if isinstance(error, OSError) else error.message
+            summary.failed.append(("halo.db", f"{reason}; the sessions get their rows from their files"))
             return []
         return [] if database is None else [(row.agent_id, row.id) for row in usable(database.sessions)]
 
@@ -187,9 +188,11 @@ class _Rows:
             return Conversion("skipped") if files.has("ui", "raw") or self._by_leaf[files.seg] else None
         if self.dry_run:
             return _rehearsed(files)
-        result = convert(files.as_listed, lambda header, turns: self._fill(files, header, turns))
-        note_losses(self.place, files.name, result.losses, self.now)
-        return result
+        return convert(
+            files.as_listed,
+            lambda header, turns: self._fill(files, header, turns),
+            lambda losses: note_losses(self.place, files.name, losses, self.now),
+        )
 
     def _fill(self, files: SessionFiles, header: LegacyHeader, turns: int) -> None:
         session_id = next((one for agent, one in self._by_leaf[files.seg] if agent == files.agent_id), None)

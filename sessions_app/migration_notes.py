@@ -51,12 +51,17 @@ def read_losses(root: Path) -> list[dict[str, Any]]:
         data = notes_path(root).read_bytes()
     except OSError:
         return []
-    losses = []
+    losses: list[dict[str, Any]] = []
+    seen: set[tuple[str, str]] = set()
     for line in data.split(b"\n"):
         try:
             value = decode_line(line)
         except BadLine:
             continue
-        if isinstance(value, dict) and isinstance(value.get("loss"), str):
+        if not isinstance(value, dict) or not isinstance(value.get("loss"), str):
+            continue
+        what = str(value.get("session", "")), value["loss"]
+        if what not in seen:  # noted again by the conversion that finished what a crash had cut off
+            seen.add(what)
             losses.append(value)
     return losses

@@ -56,16 +56,20 @@ def opened_paths(session: AgentSession) -> SessionPaths:
 async def opened_paths_soon(session: AgentSession) -> SessionPaths:
     """`opened_paths` for a coroutine; without the hop to a thread in the usual case. Raises the same."""
     paths = paths_of(session)
-    is_open = paths.ui.exists() and not needs_conversion(paths)
-    return paths if is_open else await asyncio.get_running_loop().run_in_executor(_threads, opened_paths, session)
+    if not needs_conversion(paths) and not _may_be_lost(session, paths):
+        return paths
+    return await asyncio.get_running_loop().run_in_executor(_threads, opened_paths, session)
 
 
 def convert_session(session: AgentSession, paths: SessionPaths) -> Conversion:
     """Convert the files of a session that has a row. Raises LegacyUnreadable, OSError."""
+    root, name = Path(session.workspace.path), f"{session.agent_id}/{paths.seg}"
     with _short_connection():
-        result = convert(paths, lambda header, turns: fill_row(session.pk, header, turns))
-    note_losses(Path(session.workspace.path), f"{session.agent_id}/{paths.seg}", result.losses, utcnow())
-    return result
+        return convert(
+            paths,
+            lambda header, turns: fill_row(session.pk, header, turns),
+            lambda losses: note_losses(root, name, losses, utcnow()),
+        )
 
 
 def system_reason(error: OSError, file: str) -> str:

@@ -1,28 +1,29 @@
 """Reads over session rows: the list of a workspace with its trees, and one session's metadata.
 
-Listing creates no row and no folder, and opens no session file: titles, counts and tokens are columns. Asking for one
-session takes in what 1.x left in its workspace, once. What comes out are plain dicts in the field names of the API,
-because a list may hold thousands of them. The words of a session are read by `full_log.py`; writes are other modules'
-business.
+Listing creates no row and no folder: titles, counts and tokens are columns, and no session file is opened but for the
+headers of 1.x files whose rows have no title. Asking for one session takes in what 1.x left in its workspace, once.
+What comes out are plain dicts in the field names of the API, because a list may hold thousands of them. The words of a
+session are read by `full_log.py`; writes are other modules' business.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 from django.conf import settings
-from django.db.models import Func, Q, QuerySet, Subquery, TextField
+from django.db.models import Exists, Func, Q, QuerySet, Subquery, TextField
 
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, NotFound
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import check_session_id, root
 from sessions_app.lease import RUN_KINDS
-from sessions_app.legacy_import import unopened_rows
+from sessions_app.legacy_import import ListedRow, complete_from_headers, complete_session, unopened_rows
 from sessions_app.models import AgentSession, SessionRun, Workspace
 from sessions_app.workspaces import find_workspace, known_workspace
 
@@ -98,13 +99,17 @@ def list_sessions(
     roots = rows.filter(parent_session_id=None).order_by("-updated_at", "-pk")
     if cursor is not None:
         roots = roots.filter(cursor.after())
-    found = list(roots.values(*_FIELDS, "workspace_id", running=_running_ids())[: limit + 1])
+    further = {"running": _running_ids(), "from_1x": _taken_in(path)}
+    found = list(roots.values(*_FIELDS, "workspace_id", **further)[: limit + 1])
     if not found and find_workspace(project) is None:
         return _list_unopened(project, root_only, include_archived, cursor, limit)
     page, more = found[:limit], len(found) > limit
     tree = [] if root_only else _descendants(rows, [row["session_id"] for row in page])
     running = _running_in(page)
-    sessions = [describe_row(row, running) for row in (*page, *_in_order(page, tree[:MAX_DESCENDANTS]))]
+    listed = [*page, *_in_order(page, tree[:MAX_DESCENDANTS])]
+    if page and page[0]["from_1x"]:
+        complete_from_headers(Path(path), listed)
+    sessions = [describe_row(row, running) for row in listed]
     return SessionPage(sessions, str(_cursor_of(page[-1])) if more else None, len(tree) > MAX_DESCENDANTS)
 
 
@@ -112,28 +117,29 @@ def _list_unopened(
     project: str, root_only: bool, include_archived: bool, cursor: Cursor | None, limit: int
 ) -> SessionPage:
     """The sessions of a folder that only 1.x has used so far, from a copy of its database. Nothing is written."""
-    rows = [row for row in unopened_rows(project) if include_archived or row["archived_at"] is None]
-    newest_first = sorted(rows, key=lambda row: (row["updated_at"], row["pk"]), reverse=True)
+    newest_first = [row for row in unopened_rows(project) if include_archived or row["archived_at"] is None]
     roots = [row for row in newest_first if row["parent_session_id"] is None]
     if cursor is not None:
         roots = [row for row in roots if _place_of(row) < (cursor.updated_us, cursor.pk)]
     page, more = roots[:limit], len(roots) > limit
     below = [] if root_only else _below(newest_first, page)
-    sessions = [describe_row(row, set()) for row in (*page, *_in_order(page, below))]
-    return SessionPage(sessions, str(_cursor_of(page[-1])) if more else None)
+    listed = [dict(row) for row in (*page, *_in_order(page, below[:MAX_DESCENDANTS]))]
+    complete_from_headers(resolve_workspace(project), listed)
+    sessions = [describe_row(row, set()) for row in listed]
+    return SessionPage(sessions, str(_cursor_of(page[-1])) if more else None, len(below) > MAX_DESCENDANTS)
 
 
-def _below(rows: list[dict[str, Any]], parents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All of `rows` below `parents`, without those whose parent is not among them."""
-    children: dict[str, list[dict[str, Any]]] = defaultdict(list)
+def _below(rows: list[ListedRow], parents: list[ListedRow]) -> list[ListedRow]:
+    """All of `rows` below `parents`, level by level, without those whose parent is not among them."""
+    children: dict[str, list[ListedRow]] = defaultdict(list)
     for row in rows:
-        children[row["parent_session_id"]].append(row)
-    below: list[dict[str, Any]] = []
-    waiting = [row["session_id"] for row in parents]
-    while waiting:
-        found = children.pop(waiting.pop(), [])
-        below.extend(found)
-        waiting.extend(row["session_id"] for row in found)
+        if row["parent_session_id"] is not None:
+            children[row["parent_session_id"]].append(row)
+    below: list[ListedRow] = []
+    level = parents
+    while level:
+        level = [child for row in level for child in children.pop(row["session_id"], ())]
+        below.extend(level)
     return below
 
 
@@ -150,7 +156,7 @@ def get_session(project: str, session_id: str) -> AgentSession:
     )
     if session is None:
         raise NotFound("There is no session of this id in this workspace.", code="session_missing")
-    return session
+    return complete_session(session)
 
 
 def describe(session: AgentSession) -> dict[str, Any]:
@@ -174,6 +180,11 @@ def _visible(path: str, include_archived: bool) -> QuerySet[AgentSession]:
     workspace = Subquery(Workspace.objects.filter(path=path).values("pk")[:1])
     rows = AgentSession.objects.filter(workspace=workspace, deleting=False)
     return rows if include_archived else rows.filter(archived_at=None)
+
+
+def _taken_in(path: str) -> Exists:
+    """Whether the workspace has rows of a 1.x database: their titles may be missing. Answered once."""
+    return Exists(Workspace.objects.filter(path=path, legacy_imported_at__isnull=False))
 
 
 class _Lines(Func):
@@ -227,14 +238,14 @@ def _children(rows: QuerySet[AgentSession], parents: list[str]) -> Iterator[dict
         yield from rows.filter(parent_session_id__in=parents[start : start + _IDS_PER_QUERY]).values(*_FIELDS)
 
 
-def _in_order(roots: list[dict[str, Any]], tree: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _in_order(roots: Sequence[ListedRow], tree: Sequence[ListedRow]) -> list[ListedRow]:
     """Descendants grouped as their roots stand in the page, the newest of each group first."""
     place = {row["session_id"]: index for index, row in enumerate(roots)}
     newest_first = sorted(tree, key=lambda row: (row["updated_at"], row["pk"]), reverse=True)
     return sorted(newest_first, key=lambda row: place.get(root(row["session_id"]), len(place)))
 
 
-def describe_row(row: dict[str, Any], running: set[str]) -> dict[str, Any]:
+def describe_row(row: ListedRow, running: set[str]) -> dict[str, Any]:
     """A row in the field names of the API; times in milliseconds since the epoch. running: ids of sessions at work."""
     described = {
         "id": row["session_id"],
@@ -257,17 +268,17 @@ def describe_row(row: dict[str, Any], running: set[str]) -> dict[str, Any]:
     return described
 
 
-def _status(row: dict[str, Any], running: set[str]) -> str:
+def _status(row: ListedRow, running: set[str]) -> str:
     if row["session_id"] in running:
         return "running"
     return "idle" if row["stopped_at"] is None else "stopped"
 
 
-def _place_of(row: dict[str, Any]) -> tuple[int, int]:
+def _place_of(row: ListedRow) -> tuple[int, int]:
     return (row["updated_at"] - _EPOCH) // timedelta(microseconds=1), row["pk"]
 
 
-def _cursor_of(row: dict[str, Any]) -> Cursor:
+def _cursor_of(row: ListedRow) -> Cursor:
     return Cursor(*_place_of(row))
 
 

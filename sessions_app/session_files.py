@@ -1,8 +1,11 @@
-"""Which sessions a workspace has on disk: every agent's folder by listing, whatever the rows say."""
+"""Which sessions a workspace has on disk: every agent's folder by listing, whatever the rows say.
 
+Opens no file. A link, a pipe or a folder under the name of a session's file is told apart, for whoever would read it.
+"""
+
+import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,11 +26,15 @@ _NAMES = (
     ("temporary", re.compile(r"(.+)\.raw\.jsonl\.tail")),
     ("legacy", re.compile(r"(.+)\.json")),
 )
+NOT_REGULAR = "not_regular"
 
 
 @dataclass(slots=True)
 class SessionFiles:
-    """The files under one name in one agent's folder, by kind. A session of the present format has `ui` or `raw`."""
+    """The files under one name in one agent's folder, by kind. A session of the present format has `ui` or `raw`.
+
+    `not_regular`: what stands under any of these names and is no plain file; it is of no other kind.
+    """
 
     agent_id: str
     paths: SessionPaths
@@ -44,7 +51,13 @@ class SessionFiles:
     @property
     def as_listed(self) -> SessionPaths:
         """The paths with what was on disk when the folder was read: for whoever goes through all sessions."""
-        return self.paths.as_listed(path.name for found in self.kinds.values() for path in found)
+        plain = (found for kind, found in self.kinds.items() if kind != NOT_REGULAR)
+        return self.paths.as_listed(path.name for found in plain for path in found)
+
+    def again(self) -> "SessionFiles":
+        """The same session as it lies on disk now. Raises OSError."""
+        found = _of_agent(self.paths.directory, only=self.seg)
+        return found[0] if found else SessionFiles(self.agent_id, self.paths)
 
     def has(self, *kinds: str) -> bool:
         return any(self.kinds.get(kind) for kind in kinds)
@@ -65,15 +78,22 @@ def sessions_on_disk(folder: Path) -> list[SessionFiles]:
     return found
 
 
-def _of_agent(folder: Path) -> Iterable[SessionFiles]:
+def _of_agent(folder: Path, only: str | None = None) -> list[SessionFiles]:
+    """The sessions of one agent, or the one called `only`."""
     by_seg: dict[str, SessionFiles] = {}
-    for path in sorted(folder.iterdir()):
-        kind, seg = _kind_of(path.name)
-        if kind is None or not path.is_file():
+    with os.scandir(folder) as entries:
+        listed = sorted(entries, key=lambda entry: entry.name)
+    for entry in listed:
+        kind, seg = _kind_of(entry.name)
+        if kind is None or only not in (None, seg):
             continue
+        if not entry.is_file(follow_symlinks=False):
+            if not os.path.lexists(entry.path):
+                continue  # gone since it was listed
+            kind = NOT_REGULAR
         if seg not in by_seg:
             by_seg[seg] = SessionFiles(folder.name, SessionPaths(folder, seg))
-        by_seg[seg].kinds[kind].append(path)
+        by_seg[seg].kinds[kind].append(folder / entry.name)
     return [by_seg[seg] for seg in sorted(by_seg)]
 
 

@@ -136,6 +136,8 @@ class SessionStore:
         """
         if self.logs.ui_log.size <= ARCHIVE_BYTES or self.state.inflight is not None or self.state.take_unsaved():
             return
+        if not self.lease.may_write() and not self.lease.lost:
+            return  # nobody renewed it for a while: the round is over and saved, this can wait
         self.lease.check()
         try:
             moved = await asyncio.to_thread(

@@ -1,4 +1,4 @@
-"""Frames from the browser, checked field by field: each becomes a plain value or an error a person can act on."""
+"""Frames from the browser, checked field by field: each becomes a plain value or an error a person can act on. Pure."""
 
 import base64
 import binascii
@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agents_app.exchange_deletion import Exchange
 from agents_app.inbound_images import InboundImage
 from halo_project.errors import BadRequest
+from sessions_app.exchange import Exchange
 from sessions_app.identifiers import check_agent_id, check_session_id
 from sessions_app.log.encode import clean_text
 

@@ -7,10 +7,11 @@ decision.
 """
 
 import hashlib
+import os
 import re
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from halo_project.errors import HaloError
@@ -18,6 +19,7 @@ from sessions_app.log.atomic import replace_file
 from sessions_app.log.encode import BadLine, decode_line, encode_line
 from sessions_app.log.paths import Segment, SessionPaths, unused_aside
 from sessions_app.log.records import add_record, decode_record
+from sessions_app.log.regular import open_regular, read_regular
 from sessions_app.log.ui_log import UILog
 from sessions_app.messages import Row, is_main_user_row, is_summary_row, with_type
 
@@ -62,7 +64,7 @@ def first_row_id(path: Path) -> str | None:
     None for a log without rows, or without a file. Raises OSError.
     """
     try:
-        with path.open("rb") as file:
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:
             match = _FIRST_ID.match(file.read(_FIRST_BYTES))
             if match is not None:
                 return str(decode_line(match[1]))
@@ -112,44 +114,73 @@ def archive_rows(
 ) -> int:
     """Move all but the newest main exchange out of the active log; how many rows went, 0 when there is nothing to move.
 
-    rows: everything the active log holds; nothing may be in flight. may_commit: asked once more at the very end, since
-    packing takes a while. Blocks: for a thread. The caller drops the moved rows from memory only after this returned:
+    rows: everything the active log holds; nothing may be in flight. may_commit: asked once more before each of the two
+    files is put in its place, since packing takes a while. Blocks: for a thread. The caller drops the moved rows from
+    memory only after this returned:
     raises OSError, and the active log then still holds them.
     """
     count = split_index(rows)
-    if count == 0 or ui_log.changed_elsewhere() or rows[0].get("id") == rows[count].get("id"):
-        return 0  # the last: by its first row the segment would seem uncommitted for ever
+    if count == 0 or ui_log.changed_elsewhere():
+        return 0
+    marks = {segment.first_id_hash for segment in paths.segments()} | {first_row_mark(str(rows[0].get("id")))}
+    if first_row_mark(str(rows[count].get("id"))) in marks:
+        return 0  # an id that stands twice: a segment that begins with it would seem uncommitted for as long
     if first_row_id(paths.ui) != rows[0].get("id"):
         ui_log.rewrite(add_record(row) for row in rows)  # another program's record, under another id than its row
+
+    def check_ours() -> None:
+        if ui_log.changed_elsewhere() or not may_commit():
+            raise _NotOurs
+
     number = len(committed_segments(paths, str(rows[0].get("id")))) + 1
-    write_segment(paths, number, rows[:count])
     try:
-        ui_log.rewrite(_kept_lines(ui_log, rows[count:], may_commit))  # the commit
+        write_segment(paths, number, rows[:count], check_ours)
+        ui_log.rewrite(_then(map(add_record, rows[count:]), check_ours))  # the commit
     except _NotOurs:
         return 0
     return count
 
 
-def _kept_lines(ui_log: UILog, rows: Sequence[Row], may_commit: Callable[[], bool]) -> Iterator[bytes]:
-    for row in rows:
-        yield add_record(row)
-    if ui_log.changed_elsewhere() or not may_commit():
-        raise _NotOurs
-
-
-def write_segment(paths: SessionPaths, number: int, rows: Sequence[Row]) -> Segment:
-    """Write segment `number`. Files with this or a higher number do not count: one that begins with the same row was
+def write_segment(
+    paths: SessionPaths, number: int, rows: Sequence[Row], check: Callable[[], None] = lambda: None
+) -> Segment:
+    """Write segment `number`. Files with this or a higher number do not count: one whose rows are all in this one was
     not committed and goes; any other may hold what is nowhere else (it stands behind a gap) and is set aside.
 
-    Raises OSError; nothing that counts has changed then.
+    check: called when all is packed, before anything that others see changes: by then another writer may have archived
+    under the very same name. Raises OSError, and what `check` raises; nothing that counts has changed then.
     """
-    mark = first_row_mark(str(rows[0].get("id")))
+
+    def last_steps() -> None:
+        check()
+        _clear(paths, number, rows)
+
+    return store_segment(paths, number, rows, last_steps)
+
+
+def _clear(paths: SessionPaths, number: int, rows: Sequence[Row]) -> None:
     for leftover in paths.segments():
-        if leftover.number >= number and leftover.first_id_hash == mark:
+        if leftover.number < number:
+            continue
+        if holds_all(rows, leftover.path):
             leftover.path.unlink(missing_ok=True)
-        elif leftover.number >= number:
+        else:
             set_aside(leftover)
-    return store_segment(paths, number, rows)
+
+
+def holds_all(rows: Sequence[Row], segment: Path) -> bool:
+    """Whether every row of a segment stands among `rows`, as it is. False for one that cannot be read."""
+    held = {str(row.get("id")): row for row in rows}
+    try:
+        return all(held.get(str(row.get("id"))) == row for row in read_segment(segment))
+    except (SegmentUnreadable, OSError):
+        return False
+
+
+def _then(lines: Iterable[bytes], step: Callable[[], None]) -> Iterator[bytes]:
+    """The lines; `step` is called when all of them are written."""
+    yield from lines
+    step()
 
 
 def set_aside(segment: Segment) -> None:
@@ -157,18 +188,23 @@ def set_aside(segment: Segment) -> None:
     segment.path.rename(unused_aside(segment.path, time.time_ns() // 1_000_000))
 
 
-def store_segment(paths: SessionPaths, number: int, rows: Sequence[Row]) -> Segment:
-    """Write the file of segment `number`, whatever lies beside it. Raises OSError."""
+def store_segment(
+    paths: SessionPaths, number: int, rows: Sequence[Row], last_step: Callable[[], None] = lambda: None
+) -> Segment:
+    """Write the file of segment `number`, whatever lies beside it; `last_step` comes before it gets its name.
+
+    Raises OSError, and what `last_step` raises.
+    """
     mark = first_row_mark(str(rows[0].get("id")))
     segment = Segment(number, mark, paths.segment(number, mark))
-    replace_file(segment.path, _compressed(rows))
+    replace_file(segment.path, _then(_compressed(rows), last_step))
     return segment
 
 
 def read_segment(path: Path) -> list[Row]:
     """All rows of a segment. Raises SegmentUnreadable rather than giving a part of it; OSError."""
     try:
-        data = gunzip(path.read_bytes())
+        data = gunzip(read_regular(path))
     except zlib.error as error:
         raise SegmentUnreadable(path, f"is damaged ({error})") from None
     if data and not data.endswith(b"\n"):

@@ -12,8 +12,10 @@ from sessions_app.log.archive import (
 )
 from sessions_app.log.paths import SessionPaths
 from sessions_app.log.raw_log import RawLog
+from sessions_app.log.regular import NotRegular
 from sessions_app.log.ui_log import UILog
 from sessions_app.messages import RawMessage
+from sessions_app.raw_repair import blocks_of, open_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,27 @@ class Problem:
 def check_files(paths: SessionPaths, name: str, *, running: bool) -> list[Problem]:
     """Read everything of a session in the present format. running: its last words may still be unfinished.
 
-    Raises OSError.
+    A log that is no plain file is told and not read; which segments count is then not known. Raises OSError.
     """
-    found = _check_ui(paths, name, running=running)
-    found += _check_raw(paths, name, running=running)
+    found: list[Problem] = []
+    for look in (_check_ui, _check_raw):
+        try:
+            found += look(paths, name, running=running)
+        except NotRegular as error:
+            found.append(not_regular(Path(str(error.filename)), name))
+    if any(problem.kind == "not_regular" for problem in found):
+        return found
     found += _check_segments(paths, name)
     if paths.raw.exists() and not paths.ui.exists():
         found.append(Problem("half", name, f"{paths.raw.name} is there without {paths.ui.name}"))
     return found
+
+
+def not_regular(path: Path, name: str) -> Problem:
+    """What is told of a link, a pipe or a folder at the place of a session's file."""
+    return Problem(
+        "not_regular", name, f"{path.name} is no plain file and is not read: put the file itself there, or take it away"
+    )
 
 
 def _check_ui(paths: SessionPaths, name: str, *, running: bool) -> list[Problem]:
@@ -58,7 +73,8 @@ def _check_ui(paths: SessionPaths, name: str, *, running: bool) -> list[Problem]
 def _check_raw(paths: SessionPaths, name: str, *, running: bool) -> list[Problem]:
     log = RawLog(paths.raw)
     messages = log.load()
-    found = _line_problems(paths.raw, name, log.bad_lines, log.torn or log.restored)
+    # A run that changes its last message keeps the old one beside the log meanwhile: no write was cut off.
+    found = _line_problems(paths.raw, name, log.bad_lines, log.torn or (log.restored and not running))
     calls, results = unpaired(messages, tail_is_open=running)
     if calls or results:
         sentence = f"{paths.raw.name}: {calls} tool calls without a result, {results} results without a call"
@@ -69,22 +85,27 @@ def _check_raw(paths: SessionPaths, name: str, *, running: bool) -> list[Problem
 def unpaired(messages: list[RawMessage], *, tail_is_open: bool = False) -> tuple[int, int]:
     """How many tool calls have no result in the message right after, and how many results no call right before.
 
+    What a call is says `raw_repair.py`, so that a history it has repaired has none of either.
     tail_is_open: calls of the last message are still being made.
     """
     calls = results = 0
     due: set[str] = set()
-    for message in messages:
-        answered = _ids(message, "tool_result", "tool_use_id") if message.get("role") == "user" else set()
-        calls += len(due - answered)
-        results += len(answered - due)
-        due = _ids(message, "tool_use", "id") if message.get("role") == "assistant" else set()
-    return calls + (0 if tail_is_open else len(due)), results
+    for index, message in enumerate(messages):
+        if message.get("role") == "user":
+            results += sum(result not in due for result in _results(message))
+        due = set()
+        if message.get("role") == "assistant":
+            due = {call["id"] for call in open_calls([message])}
+            answers = [each for each in messages[index + 1 : index + 2] if each.get("role") == "user"]
+            is_open = tail_is_open and index == len(messages) - 1
+            calls += 0 if is_open else len(open_calls([message, *answers]))
+    return calls, results
 
 
-def _ids(message: RawMessage, kind: str, key: str) -> set[str]:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return {str(block.get(key)) for block in blocks if isinstance(block, dict) and block.get("type") == kind}
+def _results(message: RawMessage) -> set[str | None]:
+    """The calls that a message answers; None for results that name none."""
+    ids = [block.get("tool_use_id") for block in blocks_of(message) if block.get("type") == "tool_result"]
+    return {call if isinstance(call, str) else None for call in ids}
 
 
 def _line_problems(path: Path, name: str, bad_lines: int, torn: bool) -> list[Problem]:

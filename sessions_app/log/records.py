@@ -77,7 +77,7 @@ def decode_record(line: bytes) -> Record | None:
             raise BadLine("not a JSON object") from None
         try:
             record = msgspec.convert(value, Record)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeError):  # the second: half a pair where a row should be
             return None
     return record if _is_complete(record) else None
 
@@ -98,9 +98,11 @@ def _is_complete(record: Record) -> bool:
 
 
 def row_of(record: Record) -> Row:
-    """The row of an `add` or `patch`; one that lacks its id gets it from the record, one that lacks a type its type."""
+    """The row of an `add` or `patch`; without an id of its own it gets the record's, without a type its type."""
     row = record.m or {}
-    return with_type(row if "id" in row else {"id": record.id, **row})
+    if not isinstance(row.get("id"), str):
+        row = {"id": record.id, **{name: value for name, value in row.items() if name != "id"}}
+    return with_type(row)
 
 
 def fold(records: Iterable[Record]) -> UIView:
@@ -128,7 +130,7 @@ class _Merge:
         # Two rows under one id are both kept: losing one is worse. A patch means the later.
         self._places[record.id] = len(self.rows)
         row = record.m
-        is_whole = row is not None and "id" in row and isinstance(row.get("type"), str)
+        is_whole = row is not None and isinstance(row.get("id"), str) and isinstance(row.get("type"), str)
         self.rows.append(row if row is not None and is_whole else row_of(record))
         if record.id == self._inflight_id:
             self._inflight_id = None

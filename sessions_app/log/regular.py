@@ -24,6 +24,15 @@ def open_regular(path: Path, flags: int) -> int:
     return descriptor
 
 
+def read_regular(path: Path) -> bytes:
+    """The whole content of the file itself. Raises NotRegular, FileNotFoundError, OSError."""
+    with open(open_regular(path, os.O_RDONLY), "rb", buffering=0) as file:
+        try:
+            return file.read()
+        except OSError as error:
+            raise named(error, path) from None
+
+
 def named(error: OSError, path: Path) -> OSError:
     """The error with the name of its file, which calls on a descriptor do not know."""
     if error.filename is None and error.errno is not None:

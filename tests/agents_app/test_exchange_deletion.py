@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from agents_app import conversation, exchange_deletion
-from agents_app.conversation import Exchange
 from agents_app.exchange_deletion import HalfDeleted
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict, HaloError, NotFound, Unavailable
 from sessions_app import queue, rounds
 from sessions_app.bus_local import LocalBus
+from sessions_app.exchange import Exchange
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import LeaseLost, lock_session
 from sessions_app.log.archive import archive_rows

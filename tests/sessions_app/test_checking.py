@@ -1,20 +1,27 @@
 """Looking through a workspace: rows against files, what crashes left, and mending that spares running sessions."""
 
+import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from halo_project.clock import utcnow
 from halo_project.errors import NotFound
 from halo_project.layout import HomeLayout, WorkspaceLayout
-from sessions_app.checking import Report, check
+from sessions_app import lease as leases
+from sessions_app import repairing
+from sessions_app.checking import Report, SessionRows, check, check_session
+from sessions_app.log import tail_guard
+from sessions_app.log.encode import encode_line
 from sessions_app.log.paths import SessionPaths
 from sessions_app.migration_notes import note_losses
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
 from sessions_app.process_identity import this_process
 from sessions_app.repairing import repair
+from sessions_app.session_files import sessions_on_disk
 from sessions_app.workspaces import internal_workspace, paths_of
 from tests.sessions_app.legacy_support import write_database, write_session
 from tests.support.legacy_fixtures import contents
@@ -131,6 +138,16 @@ class TestRows:
         assert kinds(report) == [("lost", "default/s1")] and report.is_good
 
 
+def torn_rewrite(paths: SessionPaths) -> None:
+    """A change of the last message that a crash cut off; the log's old end is beside it."""
+    offset = paths.raw.read_bytes().rfind(b"\n", 0, -1) + 1
+    new = encode_line({"role": "assistant", "content": "longer " * 2000})
+    with paths.raw.open("r+b") as file:
+        tail_guard.keep(paths.raw, file.fileno(), offset, new)
+        file.seek(offset)
+        file.write(new[:5000])
+
+
 Damage = Callable[[SessionPaths], None]
 
 
@@ -190,6 +207,127 @@ class TestRepair:
         report = repair(str(workspace), utcnow())
         assert report.repaired == [] and contents(workspace) == before
         assert SessionRun.objects.get().owner == "another"
+        # What a run writes just now looks like what a crash leaves; its open call is no fault either.
+        busy = damage in (bad_line, torn, lock)
+        assert kinds(report) == ([(DAMAGES[damage], "default/s1"), ("busy", "default/s1")] if busy else [])
+
+    def test_a_session_that_begins_to_run_meanwhile(self, workspace: Path, session: AgentSession, monkeypatch) -> None:
+        torn(paths_of(session))
+        look = repairing.check_session
+        monkeypatch.setattr(repairing, "check_session", lambda *of: (look(*of), hold(session))[0])
+        before = contents(workspace)
+        report = repair(str(workspace), utcnow())
+        assert report.repaired == [] and contents(workspace) == before
+        assert kinds(report) == [("torn", "default/s1"), ("busy", "default/s1")]
+
+    def test_temporary_files_of_a_run_that_began_after_the_rows_were_read(
+        self, workspace: Path, session: AgentSession
+    ) -> None:
+        temporary(paths_of(session))
+        hold(session)
+        rows = SessionRows(session.workspace)
+        rows.running = set()
+        (files,) = sessions_on_disk(WorkspaceLayout(workspace).sessions)
+        assert check_session(files, rows) == []
+
+    def test_a_sound_session_is_not_leased(self, workspace: Path, session: AgentSession, monkeypatch) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("nothing is to be mended here")
+
+        bad_line(paths_of(session))
+        repair(str(workspace), utcnow())  # what it leaves is a note
+        monkeypatch.setattr(leases, "lock_session", refuse)
+        assert repair(str(workspace), utcnow()).is_good
+
+    def test_a_raw_write_that_was_torn(self, workspace: Path, session: AgentSession) -> None:
+        paths = paths_of(session)
+        whole = paths.raw.read_bytes()
+        torn_rewrite(paths)
+        damaged = contents(workspace)
+        report = mended(workspace)
+        assert report.is_good and len(report.repaired) == 1 and "undone" in report.repaired[0][1]
+        assert paths.raw.read_bytes() == whole and not tail_guard.guard_path(paths.raw).exists()
+        assert damaged[str(paths.raw.relative_to(workspace))] in contents(workspace).values()
+
+    def test_what_was_done_before_a_failure_is_told_too(
+        self, workspace: Path, session: AgentSession, monkeypatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        bad_line(paths_of(session))
+        temporary(paths_of(session))
+        monkeypatch.setattr(repairing, "mend_temporary", refuse)
+        report = repair(str(workspace), utcnow())
+        assert len(report.repaired) == 1 and "left out" in report.repaired[0][1]
+        assert ("not_repaired", "default/s1") in kinds(report) and not SessionRun.objects.exists()
+
+    def test_files_are_listed_again_under_the_lease(self, workspace: Path, session: AgentSession, monkeypatch) -> None:
+        paths = paths_of(session)
+        temporary(paths)
+        acquire = leases.acquire
+
+        def late(*args: Any) -> Any:
+            paths.ui.with_name("s1.ui.jsonl.tmp.1.2").unlink()
+            empty_temporary(paths)
+            return acquire(*args)
+
+        monkeypatch.setattr(leases, "acquire", late)
+        report = repair(str(workspace), utcnow())
+        assert report.repaired == [("default/s1", "s1.raw.jsonl.tmp.1.2 removed")] and report.is_good
+
+    @pytest.mark.parametrize("damage", DAMAGES)
+    def test_a_lease_that_was_lost_writes_nothing(
+        self, workspace: Path, session: AgentSession, monkeypatch, damage: Damage
+    ) -> None:
+        acquire = leases.acquire
+
+        def lost(*args: Any) -> Any:
+            lease = acquire(*args)
+            assert lease is not None
+            lease.lost = True
+            return lease
+
+        damage(paths_of(session))
+        before = contents(workspace)
+        monkeypatch.setattr(leases, "acquire", lost)
+        report = repair(str(workspace), utcnow())
+        assert report.repaired == [] and contents(workspace) == before
+        assert kinds(report) == [(DAMAGES[damage], "default/s1"), ("not_repaired", "default/s1")]
+
+    @pytest.mark.parametrize("taken", [False, True])
+    def test_belief_that_faded_over_a_large_log(
+        self, workspace: Path, session: AgentSession, monkeypatch, *, taken: bool
+    ) -> None:
+        acquire = leases.acquire
+
+        def old(*args: Any) -> Any:
+            lease = acquire(*args)
+            assert lease is not None
+            lease.renewed_at -= 1000
+            if taken:
+                SessionRun.objects.update(generation=99)
+            return lease
+
+        torn(paths_of(session))
+        monkeypatch.setattr(leases, "acquire", old)
+        assert repair(str(workspace), utcnow()).is_good is not taken
+        assert SessionRun.objects.exists() is taken
+
+    @pytest.mark.parametrize("make", [lambda path: path.symlink_to("gone"), os.mkfifo, Path.mkdir])
+    @pytest.mark.parametrize("name", ["s1.ui.jsonl", "s1.raw.jsonl", "s1.raw.jsonl.tail", "s1.json", "s1.migrating",
+                                      "s1.ui.jsonl.tmp.1.2", "s1.ui.arch.1.0123456789ab.jsonl.gz"])  # fmt: skip
+    def test_what_is_no_plain_file_is_told_and_left(
+        self, workspace: Path, session: AgentSession, name: str, make: Callable[[Path], None]
+    ) -> None:
+        bad_line(paths_of(session))
+        path = paths_of(session).ui.with_name(name)
+        path.unlink(missing_ok=True)
+        make(path)
+        report = check(str(workspace))
+        assert kinds(report).count(("not_regular", "default/s1")) == 1
+        assert {kind for kind, _ in kinds(report)} <= {"not_regular", "bad_lines"}
+        assert mended(workspace).repaired == [] and os.path.lexists(path)
 
     def test_a_call_that_a_running_session_is_making_is_no_fault(self, workspace: Path, session: AgentSession) -> None:
         unpaired(paths_of(session))
@@ -200,6 +338,7 @@ class TestRepair:
         self, workspace: Path, session: AgentSession, monkeypatch
     ) -> None:
         seen = []
+        torn(paths_of(session))
         monkeypatch.setattr(
             "sessions_app.repairing.mend_files", lambda *_, **__: seen.extend(SessionRun.objects.all()) or []
         )
@@ -210,9 +349,11 @@ class TestRepair:
         def refuse(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
 
+        torn(paths_of(session))
         monkeypatch.setattr("sessions_app.repairing.mend_files", refuse)
         report = repair(str(workspace), utcnow())
-        assert [(one.kind, one.detail) for one in report.problems] == [("not_repaired", "s1: No space left on device")]
+        told = [(one.kind, one.detail) for one in report.problems if one.kind != "torn"]
+        assert told == [("not_repaired", "s1: No space left on device")]
         assert not SessionRun.objects.exists()
 
     def test_a_lock_that_is_held_is_no_leftover(self, workspace: Path, session: AgentSession) -> None:

@@ -1,13 +1,17 @@
 """Rows made from files alone: a workspace copied without its database becomes what it was."""
 
+import os
 import shutil
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from halo_project.clock import utcnow
 from halo_project.layout import HomeLayout, WorkspaceLayout
-from sessions_app.indexing import index_files
+from sessions_app.checking import check
+from sessions_app.indexing import Indexed, index_files
 from sessions_app.log.archive import write_segment
 from sessions_app.log.records import add_record
 from sessions_app.log.ui_log import UILog
@@ -24,8 +28,24 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("home")]
 COLUMNS = ("session_id", "parent_session_id", "agent_id", "agent_name", "title", "exchange_count", "context_tokens", "total_output_tokens")  # fmt: skip  # noqa: E501
 
 
-def index(root: Path) -> list[str]:
+def indexed(root: Path) -> Indexed:
     return index_files(open_workspace(str(root), utcnow()), utcnow())
+
+
+def index(root: Path) -> list[str]:
+    done = indexed(root)
+    assert done.failed == []
+    return done.made
+
+
+def command(root: Path) -> tuple[int, list[str], list[str]]:
+    """`index-sessions`: exit code, lines of stdout, lines of stderr."""
+    out, err, code = StringIO(), StringIO(), 0
+    try:
+        call_command("index-sessions", "-w", str(root), stdout=out, stderr=err)
+    except SystemExit as end:
+        code = int(str(end.code))
+    return code, out.getvalue().split("\n")[:-1], err.getvalue().split("\n")[:-1]
 
 
 def columns(root: Path) -> dict[str, dict]:
@@ -122,17 +142,47 @@ class TestRows:
         assert title is not None and title.startswith("word word") and len(title) <= 60
 
     def test_a_session_that_is_only_raw(self, workspace: Path) -> None:
-        self.session(workspace, rows=[], raw=[{"role": "user", "content": "hi"}])
-        assert self.made(workspace).exchange_count == 0
+        raw = [
+            {"role": "user", "content": "no stamp"},
+            {"role": "assistant", "content": [{"type": "text", "text": "hello"}]},
+            {"role": "user", "content": [{"type": "text", "text": "[2026-09-12T15:17:44.153Z] hi again"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": "the last reply"}]},
+        ]
+        self.session(workspace, rows=[], raw=raw)
+        row = self.made(workspace)
+        assert (row.title, row.exchange_count, row.output) == ("no stamp", 2, "the last reply")
+        assert row.created_at.isoformat() == row.updated_at.isoformat() == "2026-09-12T15:17:44.153000+00:00"
 
     def test_a_1x_session_gets_its_row_when_it_is_converted(self, workspace: Path) -> None:
         write_session(workspace, "old")
         assert index(workspace) == []
 
-    def test_names_that_cannot_be_ids_are_left_out(self, workspace: Path) -> None:
+    def test_names_that_cannot_be_ids_are_left_out_and_told(self, workspace: Path) -> None:
         self.session(workspace, "bad id!")
         self.session(workspace, "good")
-        assert index(workspace) == ["default/good"]
+        done = indexed(workspace)
+        assert done.made == ["default/good"] and [name for name, _ in done.failed] == ["default/bad id!"]
+        (problem,) = check(str(workspace)).problems
+        assert problem.kind == "no_row" and "index-sessions" not in problem.detail
+
+    def test_files_that_cannot_be_read_are_told_and_stop_nothing_else(self, workspace: Path) -> None:
+        raw = [{"role": "user", "content": "hi"}]
+        for seg in ("pipe", "link", "folder"):
+            self.session(workspace, seg, rows=[], raw=raw)
+        self.session(workspace, "zgood")
+        self.session(workspace, "rawpipe", rows=[{"id": "m", "type": "usage", "timestamp": 1}])
+        folder = WorkspaceLayout(workspace).sessions / "default"
+        os.mkfifo(folder / "pipe.ui.jsonl")
+        (folder / "link.ui.jsonl").symlink_to("zgood.ui.jsonl")
+        (folder / "folder.ui.jsonl").mkdir()
+        (folder / "rawpipe.ui.jsonl").write_bytes(b"")
+        os.mkfifo(folder / "rawpipe.raw.jsonl")
+        done = indexed(workspace)
+        assert done.made == ["default/zgood"]
+        assert sorted(name for name, _ in done.failed) == [
+            f"default/{seg}" for seg in ("folder", "link", "pipe", "rawpipe")
+        ]
+        assert all("plain file" in reason for _, reason in done.failed)
 
 
 class TestTrees:
@@ -161,6 +211,29 @@ class TestTrees:
         row = AgentSession.objects.get(leaf_key="sid_a")
         assert (row.session_id, row.parent_session_id, row.lost_parent_id) == ("sid_a", None, None)
 
+    def test_a_cjk_leaf_before_a_stop_is_found(self, workspace: Path) -> None:
+        self.log(workspace, "default", "root1", "started root1>子任务。", "and root1>sid_a\nbelow")
+        self.log(workspace, "executor", "子任务")
+        self.log(workspace, "executor", "sid_a")
+        index(workspace)
+        found = set(AgentSession.objects.values_list("session_id", flat=True))
+        assert found == {"root1", "root1>子任务", "root1>sid_a"}
+
+    def test_only_logs_that_name_a_missing_one_are_read_as_rows(self, workspace: Path, monkeypatch) -> None:
+        parent = make_workspace(workspace)
+        self.log(workspace, "default", "root1", "Session started: root1>sid_a (running)", "<b>words</b> a>b")
+        for number in range(5):
+            self.log(workspace, "default", f"other{number}", "<b>a</b> sid_a", "a>sid_b", "x>sid_ab")
+            make_session(parent, f"other{number}")
+        make_session(parent, "root1")
+        self.log(workspace, "executor", "sid_a")
+        loaded = []
+        load = UILog.load
+        monkeypatch.setattr(UILog, "load", lambda log: (loaded.append(log.path.name), load(log))[1])
+        assert index(workspace) == ["executor/sid_a"]
+        assert sorted(set(loaded)) == ["root1.ui.jsonl", "sid_a.ui.jsonl"]
+        assert AgentSession.objects.get(leaf_key="sid_a").parent_session_id == "root1"
+
 
 def test_rows_that_are_there_stay(workspace: Path) -> None:
     session = make_session(make_workspace(workspace), "s1", title="mine", exchange_count=77)
@@ -175,7 +248,39 @@ def test_one_session_in_two_folders_gets_one_row(workspace: Path) -> None:
         write_logs(
             AgentSession(workspace=Workspace(path=str(workspace)), session_id="s1", agent_id=agent_id), text_rows(2)
         )
-    assert index(workspace) == ["a/s1"]
+    done = indexed(workspace)
+    assert done.made == ["a/s1"]
+    ((name, reason),) = done.failed
+    assert name == "b/s1" and "another agent's session, a/s1, has this id" in reason
+    told = [(one.session, one.detail) for one in check(str(workspace)).problems if one.kind == "no_row"]
+    assert [name for name, _ in told] == ["b/s1"] and "a/s1, has this id" in told[0][1]
+    assert command(workspace) == (1, ["0 rows made"], [f"failed b/s1: {reason}"])
+
+
+def test_the_id_of_a_sub_session_that_another_agent_has(workspace: Path) -> None:
+    row = make_workspace(workspace)
+    write_logs(make_session(row, "root1", agent_id="a"), [{**text_rows(1)[0], "content": "(from: session root1>s1)"}])
+    write_logs(make_session(row, "root1>s1", agent_id="a"), text_rows(2))
+    write_logs(AgentSession(workspace=row, session_id="s1", agent_id="b"), text_rows(2))
+    done = indexed(workspace)
+    assert done.made == [] and "a/root1>s1, has this id" in done.failed[0][1]
+    told = [one.detail for one in check(str(workspace)).problems if one.kind == "no_row"]
+    assert len(told) == 1 and "a/root1>s1, has this id" in told[0]
+
+
+def test_two_names_that_differ_only_in_case(workspace: Path) -> None:
+    for seg in ("S1", "s1"):
+        write_logs(AgentSession(workspace=Workspace(path=str(workspace)), session_id=seg, agent_id="a"), text_rows(2))
+    done = indexed(workspace)
+    assert done.made == ["a/S1"] and [name for name, _ in done.failed] == ["a/s1"]
+    assert "upper and lower case" in done.failed[0][1]
+
+
+def test_a_row_that_somebody_else_makes_meanwhile_is_no_failure(workspace: Path, monkeypatch) -> None:
+    row = make_workspace(workspace)
+    write_logs(AgentSession(workspace=row, session_id="s1", agent_id="default"), text_rows(2))
+    monkeypatch.setattr("sessions_app.indexing._full_ids", lambda *_: {"s1": make_session(row, "s1").session_id})
+    assert indexed(workspace) == Indexed()
 
 
 def test_the_internal_sessions(home: HomeLayout) -> None:

@@ -1,6 +1,9 @@
 """What a person sees of a 1.x workspace: its list before and after opening, and the one time its rows are taken in."""
 
 import json
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from agents_app.models import DisabledItem
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest
 from halo_project.layout import WorkspaceLayout
-from sessions_app import queries
+from sessions_app import legacy_import, queries
 from sessions_app.legacy_import import unopened_rows
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.queries import Cursor, list_sessions
@@ -122,7 +125,119 @@ class TestUnopened:
         assert not (tmp_path / ".halo").exists()
 
 
+class TestCostOfListing:
+    def headers_read(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """The names of the files whose headers are read from now on."""
+        found: list[str] = []
+        real = legacy_import.read_header
+        monkeypatch.setattr(legacy_import, "read_header", lambda path: found.append(path.stem) or real(path))
+        return found
+
+    @pytest.mark.parametrize("opened", [False, True])
+    def test_only_headers_of_the_page_are_read(
+        self, workspace: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
+    ) -> None:
+        rows = [{"id": f"s{n}", "updated_at": T0_MS + n, "title": "kept" if n == 7 else None} for n in range(9)]
+        write_database(WorkspaceLayout(workspace).legacy_database, rows)
+        for n in range(9):
+            write_session(workspace, f"s{n}", title=f"file {n}", contextTokens=7)
+        read = self.headers_read(monkeypatch)
+        if opened:
+            open_folder(workspace)
+        assert read == [], "taking rows in opens no session file"
+        page = list_sessions(str(workspace), limit=3).sessions
+        assert [(each["title"], each["contextTokens"]) for each in page] == [("file 8", 7), ("kept", 0), ("file 6", 7)]
+        assert read == ["s8", "s6"]
+        assert not AgentSession.objects.exclude(title="kept").exclude(title=None).exists()
+
+    @pytest.mark.parametrize("opened", [False, True])
+    def test_a_list_reads_so_many_headers_and_no_more(
+        self, workspace: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
+    ) -> None:
+        monkeypatch.setattr(legacy_import, "HEADERS_PER_LIST", 2)
+        write_database(
+            WorkspaceLayout(workspace).legacy_database,
+            [{"id": each, "updated_at": T0_MS - n} for n, each in enumerate("abcde")],
+        )
+        for each in "bcde":
+            write_session(workspace, each, title=each)
+        (WorkspaceLayout(workspace).sessions / "default/b.json").write_text("[no session")
+        if opened:
+            open_folder(workspace)
+        read = self.headers_read(monkeypatch)
+        titles = [each["title"] for each in list_sessions(str(workspace)).sessions]
+        assert (titles, read) == (["", "", "c", "", ""], ["b", "c"])  # a has no file, that of b is broken
+
+    def test_one_query_lists_an_opened_workspace(self, workspace: Path, django_assert_num_queries) -> None:
+        write_database(WorkspaceLayout(workspace).legacy_database, [{"id": "a"}])
+        write_session(workspace, "a", title="from the header")
+        open_folder(workspace)
+        with django_assert_num_queries(1):
+            (session,) = list_sessions(str(workspace), root_only=True).sessions
+        assert session["title"] == "from the header"
+        assert queries.describe(queries.get_session(str(workspace), "a")) == session
+
+    def test_a_database_is_read_again_once_it_changed(self, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        reads: list[Path] = []
+        real = legacy_import.read_sessions
+        monkeypatch.setattr(legacy_import, "read_sessions", lambda path, names: reads.append(path) or real(path, names))
+        database = WorkspaceLayout(workspace).legacy_database
+        write_database(database, [{"id": "a"}])
+        write_session(workspace, "a", title="first")
+        for title in ("first", "second"):  # what a page adds to a row is not kept
+            write_session(workspace, "a", title=title)
+            assert [each["title"] for each in list_sessions(str(workspace)).sessions] == [title]
+        assert len(reads) == 1
+        with closing(sqlite3.connect(database)) as writer:
+            writer.execute("PRAGMA journal_mode=WAL")
+            list_sessions(str(workspace))
+            writer.execute("INSERT INTO agent_sessions (id, agent_id, updated_at) VALUES ('b', 'default', 5)")
+            writer.commit()  # stands in the -wal only
+            assert ids(list_sessions(str(workspace))) == ["a", "b"]
+        for number in range(9):
+            other = workspace / f"w{number}"
+            write_database(WorkspaceLayout(other).legacy_database, [{"id": "x"}])
+            list_sessions(str(other))
+        before = len(reads)
+        list_sessions(str(workspace))
+        assert len(reads) == before + 1, "only a few databases are kept"
+
+    def test_a_damaged_database_is_told_once_for_each_state(self, workspace: Path, caplog) -> None:
+        database = WorkspaceLayout(workspace).legacy_database
+        for content in (b"damaged" * 1000, b"otherwise" * 1000):
+            database.write_bytes(content)
+            caplog.clear()
+            for _ in range(3):
+                assert list_sessions(str(workspace)).sessions == []
+            (record,) = caplog.records
+            assert record.levelname == "WARNING" and str(database) in record.getMessage()
+
+    def test_a_long_list_is_quick(self, workspace: Path) -> None:
+        """Wide limits: 20,000 rows took half a minute, each time."""
+        rows = [{"id": f"s{n}", "updated_at": T0_MS + n, "title": "t"} for n in range(20_000)]
+        write_database(WorkspaceLayout(workspace).legacy_database, rows)
+        started = time.perf_counter()
+        list_sessions(str(workspace))
+        first = time.perf_counter()
+        assert len(list_sessions(str(workspace)).sessions) == 50
+        second = time.perf_counter()
+        assert (first - started < 15, second - first < 1) == (True, True)
+
+
 class TestImport:
+    def test_an_unknown_access_level_becomes_the_narrowest(self, workspace: Path, caplog) -> None:
+        levels = {"a": None, "b": "", "c": "readonly", "d": "god", "e": "god", "f": b"full", "g": "Full"}
+        write_database(
+            WorkspaceLayout(workspace).legacy_database,
+            [{"id": each, "access_level": level} for each, level in levels.items()],
+        )
+        open_folder(workspace)
+        found = dict(AgentSession.objects.values_list("session_id", "access_level"))
+        narrowed = dict.fromkeys("defg", "observer")
+        assert found == {"a": "full", "b": "full", "c": "readonly", **narrowed}
+        told = [each.getMessage() for each in caplog.records if "access level" in each.getMessage()]
+        assert len(told) == 3 and "2 1.x sessions have the unknown access level 'god'" in told[0]
+
     @pytest.mark.parametrize("folder", ["ws-a", "ws-c", "ws-e"])
     def test_the_list_after_opening_is_the_same(self, folder: str, tmp_path: Path) -> None:
         root = copy_of(f"v1/{folder}", tmp_path)
@@ -210,7 +325,7 @@ class TestImport:
         assert (b.session_id, b.reply_to, b.access_level) == ("b", None, "observer")
         assert (row.title, row.description, row.output) == ("a\ufffdb", "c\ufffdd", "o\ufffd")
         assert (row.exchange_count, row.context_tokens, row.total_output_tokens) == (2**31 - 1,) * 3
-        assert (row.agent_name, row.last_activity_at, row.access_level) == ("n" * 200, None, "full")
+        assert (row.agent_name, row.last_activity_at, row.access_level) == ("n" * 200, None, "observer")
         assert row.reply_to == {"sessionId": "s\ufffd\ufffd", "more": ["\ufffd"]}
         assert row.created_at.year == 1970
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,12 @@ class TestClaim:
     def test_without_a_server_nothing_is_written(self, home: HomeLayout, workspace: Path) -> None:
         assert not claim(workspace)
         assert not WorkspaceLayout(workspace).runtime_lock.exists()
+
+    def test_a_server_with_the_badge_DEV_claims_nothing(self, home: HomeLayout, workspace: Path, settings) -> None:
+        settings.HALO = replace(settings.HALO, badge="DEV")
+        run_server(home)
+        path = write_lock(workspace, f"{DEAD}\n")
+        assert not claim(workspace) and path.read_text() == f"{DEAD}\n"
 
     def test_the_running_server_holds_it_and_a_second_claim_writes_nothing(
         self,

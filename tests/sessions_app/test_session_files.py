@@ -1,5 +1,7 @@
 """Which sessions a folder holds: every kind of file is known by its name, and ids may look like anything."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,10 +66,37 @@ def test_order_folders_named_like_sessions_and_agents_apart(tmp_path: Path) -> N
     for name in ("b/z.json", "b/a.ui.jsonl", "b/a.raw.jsonl", "a/z.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    (tmp_path / "b" / "folder.json").mkdir()
+    (tmp_path / "b" / "folder.other").mkdir()
     found = sessions_on_disk(tmp_path)
     assert [files.name for files in found] == ["a/z", "b/a", "b/z"]
     assert sorted(found[1].kinds) == ["raw", "ui"]
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("s.raw.jsonl"), os.mkfifo, Path.mkdir])
+def test_what_is_no_plain_file_is_of_no_other_kind(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    folder = tmp_path / "default"
+    folder.mkdir()
+    (folder / "s.raw.jsonl").touch()
+    for name in ("s.ui.jsonl", f"s.ui.arch.1.{HASH}.jsonl.gz"):
+        make(folder / name)
+    (files,) = sessions_on_disk(tmp_path)
+    assert sorted(files.kinds) == ["not_regular", "raw"] and len(files.kinds["not_regular"]) == 2
+    assert files.as_listed.listing() == [folder / "s.raw.jsonl"], "nobody who reads what is listed waits for a pipe"
+
+
+def test_one_session_is_listed_again(tmp_path: Path) -> None:
+    folder = tmp_path / "default"
+    folder.mkdir()
+    for name in ("a.ui.jsonl", "a.raw.jsonl.tail", "a.ui.raw.jsonl"):
+        (folder / name).touch()
+    files, other = sessions_on_disk(tmp_path)
+    (folder / "a.raw.jsonl.tail").unlink()
+    (folder / "a.raw.jsonl").touch()
+    assert dict(files.again().kinds) == {"ui": [folder / "a.ui.jsonl"], "raw": [folder / "a.raw.jsonl"]}
+    assert dict(other.again().kinds) == {"raw": [folder / "a.ui.raw.jsonl"]}
+    for path in folder.iterdir():
+        path.unlink()
+    assert dict(files.again().kinds) == {} and files.again().name == "default/a"
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from sessions_app.log.archive import gunzip
 from sessions_app.log.legacy.document import LegacyUnreadable, decode_legacy
 from sessions_app.log.legacy.rows import normalise_rows
 from sessions_app.log.paths import SessionPaths
+from sessions_app.log.regular import read_regular
 from sessions_app.messages import Row, make_row
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -56,7 +57,7 @@ class LegacyArchive:
 
     def _content(self) -> tuple[bytes, bool]:
         """The JSON text, and whether the file was complete."""
-        data = self.path.read_bytes()
+        data = read_regular(self.path)
         if not data.startswith(_GZIP_MAGIC):
             return data, True
         try:

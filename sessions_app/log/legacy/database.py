@@ -7,9 +7,9 @@ Tables and columns differ by version; what is missing is None.
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,10 @@ from sessions_app.log.legacy.document import LegacyUnreadable
 
 @dataclass(frozen=True, slots=True)
 class LegacySession:
-    """One row of `agent_sessions`. Times are milliseconds since the epoch."""
+    """One row of `agent_sessions`. Times are milliseconds since the epoch.
+
+    access_level: None where nothing stands; anything else is kept, also what no version of the program knew.
+    """
 
     id: str
     parent_id: str | None
@@ -56,19 +59,27 @@ class LegacyDatabase:
     disabled: list[LegacyDisabled]
 
 
-_TEXTS = ("parent_id", "working_dir", "access_level", "reply_to", "title", "output", "last_activity_at")
-_NUMBERS = ("stopped_at", "archived_at", "exchange_count", "context_tokens", "total_output_tokens")
+_TEXTS = frozenset(("parent_id", "working_dir", "reply_to", "title", "output", "last_activity_at"))
+_NUMBERS = frozenset(("stopped_at", "archived_at", "exchange_count", "context_tokens", "total_output_tokens"))
+_OPTIONAL = _TEXTS | _NUMBERS
+_NOTHING = dict.fromkeys(_OPTIONAL)
+_SESSION_COLUMNS = tuple(one.name for one in fields(LegacySession))
+_DISABLED_COLUMNS = tuple(one.name for one in fields(LegacyDisabled))
 
 
 def read_database(path: Path) -> LegacyDatabase:
     """Everything at once. Raises LegacyUnreadable when it is no database, OSError."""
-    try:
-        with _opened_copy(path) as connection:
-            sessions = [_session(row) for row in _rows(connection, "agent_sessions") if _text(row, "id")]
-            disabled = [_disabled(row) for row in _rows(connection, "disabled_items") if _text(row, "item_id")]
-    except sqlite3.Error as error:
-        raise LegacyUnreadable(f"{path.name} cannot be read ({error})") from None
-    return LegacyDatabase(sessions, disabled)
+    with _opened_copy(path) as connection:
+        return LegacyDatabase(_sessions(connection, _SESSION_COLUMNS), _disabled_items(connection))
+
+
+def read_sessions(path: Path, columns: Collection[str]) -> list[LegacySession]:
+    """The session rows with these columns and `id`; what was not asked for is as if the table had no such column.
+
+    In the order of `read_database`. Raises LegacyUnreadable when it is no database, OSError.
+    """
+    with _opened_copy(path) as connection:
+        return _sessions(connection, columns)
 
 
 @contextmanager
@@ -80,32 +91,53 @@ def _opened_copy(path: Path) -> Iterator[sqlite3.Connection]:
         if log.exists():
             shutil.copyfile(log, copy.with_name("halo.db-wal"))
         shutil.copyfile(path, copy)
-        with closing(sqlite3.connect(copy)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.text_factory = lambda data: data.decode("utf-8", "replace")  # titles cut inside a character
-            yield connection
+        try:
+            with closing(sqlite3.connect(copy)) as connection:
+                connection.text_factory = lambda data: data.decode("utf-8", "replace")  # titles cut inside a character
+                yield connection
+        except sqlite3.Error as error:
+            raise LegacyUnreadable(f"{path.name} cannot be read ({error})") from None
 
 
-def _rows(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
+def _rows(connection: sqlite3.Connection, table: str, columns: Collection[str]) -> Iterator[dict[str, Any]]:
+    """The rows with those of these columns that the table has; what is null is left out."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
     if found is None:
         return
-    for row in connection.execute(f"SELECT * FROM {table}"):
-        yield dict(row)
+    has = {row[0] for row in connection.execute(f"SELECT * FROM {table} LIMIT 0").description}
+    names = [name for name in columns if name in has]
+    if not names:
+        return
+    # From the table itself: read from an index, rows would come in its order, and that decides between equal times.
+    for row in connection.execute(f"SELECT {', '.join(names)} FROM {table} NOT INDEXED"):
+        yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
+
+
+def _sessions(connection: sqlite3.Connection, columns: Collection[str]) -> list[LegacySession]:
+    rows = _rows(connection, "agent_sessions", ("id", *(name for name in columns if name != "id")))
+    return [_session(row) for row in rows if _text(row, "id")]
+
+
+def _disabled_items(connection: sqlite3.Connection) -> list[LegacyDisabled]:
+    rows = _rows(connection, "disabled_items", _DISABLED_COLUMNS)
+    return [_disabled(row) for row in rows if _text(row, "item_id")]
 
 
 def _session(row: dict[str, Any]) -> LegacySession:
     created = _number(row, "created_at") or 0
-    optional: dict[str, Any] = {name: _text(row, name) for name in _TEXTS}
-    optional |= {name: _number(row, name) for name in _NUMBERS}
+    # Most columns of most rows are null: only what is there is looked at.
+    optional: dict[str, Any] = {
+        name: _text(row, name) if name in _TEXTS else _number(row, name) for name in _OPTIONAL & row.keys()
+    }
     return LegacySession(
         id=row["id"],
         agent_id=_text(row, "agent_id") or "default",
         agent_name=_text(row, "agent_name") or "",
         description=_text(row, "description") or "",
+        access_level=_level(row),
         created_at=created,
         updated_at=_number(row, "updated_at") or created,
-        **optional,
+        **{**_NOTHING, **optional},
     )
 
 
@@ -126,3 +158,9 @@ def _text(row: dict[str, Any], name: str) -> str | None:
 def _number(row: dict[str, Any], name: str) -> int | None:
     value = row.get(name)
     return value if isinstance(value, int) and 0 <= value < 2**53 else None
+
+
+def _level(row: dict[str, Any]) -> str | None:
+    """A value that is no text is kept as one: taken for absent, it would grant what an absent level grants."""
+    value = row.get("access_level")
+    return None if value is None or value == "" else str(value)

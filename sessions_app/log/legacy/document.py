@@ -5,6 +5,7 @@ Lenient where the original was (bytes that are no UTF-8, a byte order mark), str
 
 import json
 import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ import msgspec
 from halo_project.errors import HaloError
 from sessions_app.log.encode import clean
 from sessions_app.log.legacy.rows import normalise_rows
+from sessions_app.log.regular import open_regular, read_regular
 from sessions_app.messages import RawMessage, Row
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -61,7 +63,7 @@ class LegacyDocument:
 
 def read_document(path: Path, seg: str) -> LegacyDocument:
     """Read a 1.x session file. Raises LegacyUnreadable, OSError."""
-    value, notes = decode_legacy(path.read_bytes(), path.name)
+    value, notes = decode_legacy(read_regular(path), path.name)
     if not isinstance(value, dict):
         raise LegacyUnreadable(f"{path.name} holds {_kind(value)} and not a session")
     if "messages" not in value and "rawMessages" not in value:
@@ -81,7 +83,7 @@ def read_header(path: Path) -> LegacyHeader | None:
     The original wrote its fields before the messages, but for `output` and the like, which are left out then.
     """
     try:
-        with path.open("rb") as file:
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:
             start = file.read(_HEADER_BYTES)
             head, mark, _ = start.partition(b'"messages"')
             if mark:

@@ -1,5 +1,6 @@
 """`manage.py index-sessions -w <workspace>`: make rows for sessions that are only files. Also `halo sessions index`."""
 
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -12,7 +13,10 @@ from sessions_app.workspaces import open_workspace
 
 
 class Command(BaseCommand):
-    help = "Make a row for every session that a workspace holds only as files, say after it was copied from elsewhere."
+    help = (
+        "Make a row for every session that a workspace holds only as files, say after it was copied from elsewhere; "
+        "exit code 1 if one gets none."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_workspace_option(parser)
@@ -20,7 +24,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         schema.update_schema()
         now = utcnow()
-        made = index_files(open_workspace(options["workspace"], now), now)
-        for name in made:
+        done = index_files(open_workspace(options["workspace"], now), now)
+        for name in done.made:
             self.stdout.write(f"indexed {name}")
-        self.stdout.write(f"{len(made)} rows made")
+        for name, reason in done.failed:
+            self.stderr.write(f"failed {name}: {reason}")
+        self.stdout.write(f"{len(done.made)} rows made")
+        if done.failed:
+            sys.exit(1)

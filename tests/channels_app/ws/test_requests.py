@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from agents_app.exchange_deletion import Exchange
 from channels_app.ws import requests
 from halo_project.errors import BadRequest
+from sessions_app.exchange import Exchange
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
 CHAT = {"type": "chat", "message": "hi", "projectId": "/w"}

@@ -22,6 +22,7 @@ from sessions_app.log.archive import (
 )
 from sessions_app.log.paths import SessionPaths
 from sessions_app.log.records import add_record, inflight_record, patch_record
+from sessions_app.log.regular import NotRegular
 from sessions_app.log.ui_log import UILog
 from sessions_app.messages import SUMMARY_PREFIX
 from tests.sessions_app.log.samples import ODD_CHARACTERS, reply_row, text_block, user_row
@@ -395,3 +396,56 @@ def test_a_session_that_passed_to_another_writer_meanwhile_is_not_archived(paths
     before = paths.ui.read_bytes()
     assert archive_rows(paths, log, ROWS, lambda: False) == 0
     assert paths.ui.read_bytes() == before and count_committed(paths) == 0
+
+
+# --- whose they are ---
+
+
+def test_a_late_writer_leaves_the_segment_of_the_next_one_alone(paths):
+    """It packs the same first row under the same name; meanwhile the session has passed on and was archived."""
+    late = stored(paths, ROWS[:4])
+    more = [*ROWS, user_row("m_7")]
+
+    def passed_on() -> bool:
+        if count_committed(paths) == 0:
+            log = UILog(paths.ui)
+            rows = log.load().rows
+            log.write([add_record(row) for row in more[4:]], list)
+            archive_rows(paths, log, [*rows, *more[4:]])
+        return False
+
+    assert archive_rows(paths, late, ROWS[:4], passed_on) == 0
+    assert [*segments_of(paths), UILog(paths.ui).load().rows] == [more[:6], more[6:]]
+    assert not list(paths.directory.glob("*.tmp.*"))
+
+
+def test_only_plain_files_are_read(paths, tmp_path):
+    elsewhere = write_segment(SessionPaths(tmp_path, "other"), 1, ROWS[:2]).path
+    link = paths.segment(1, first_row_mark("m_1"))
+    link.symlink_to(elsewhere)
+    with pytest.raises(NotRegular):
+        read_segment(link)
+    os.mkfifo(paths.ui)
+    with pytest.raises(NotRegular):
+        first_row_id(paths.ui)
+
+
+def test_a_cut_before_a_row_whose_id_began_an_archived_part_waits(paths):
+    """By the id of its first row that part would seem uncommitted, and be overwritten by the next archiving."""
+    write_segment(paths, 1, [user_row("m_3", "archived words"), reply_row("m_0")])
+    log = stored(paths, ROWS[:4])
+    assert archive_rows(paths, log, ROWS[:4]) == 0
+    assert len(segments_of(paths)) == 1
+    log.write([add_record(row) for row in ROWS[4:]], list)
+    assert archive_rows(paths, log, ROWS) == 4
+    assert [*segments_of(paths)[1:], UILog(paths.ui).load().rows] == [ROWS[:4], ROWS[4:]]
+
+
+def test_an_uncommitted_part_that_holds_more_than_the_log_is_kept(paths):
+    extra = [*ROWS[:2], user_row("m_elsewhere")]
+    left = write_segment(paths, 1, extra)
+    log = stored(paths, ROWS)
+    assert archive_rows(paths, log, ROWS) == 4
+    (aside,) = paths.directory.glob("*.broken.*")
+    assert aside.name.startswith(left.path.name) and read_segment(aside) == extra
+    assert segments_of(paths) == [ROWS[:4]]

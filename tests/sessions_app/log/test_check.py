@@ -1,10 +1,14 @@
 """Each kind of damage in one session: it is told, it is mended, no word is lost, and a second mending does nothing."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sessions_app.log import tail_guard
 from sessions_app.log.archive import committed_segments, first_row_id, write_segment
@@ -14,7 +18,9 @@ from sessions_app.log.mend import mend_files, mend_temporary
 from sessions_app.log.paths import SessionPaths
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.records import add_record, inflight_record
+from sessions_app.log.regular import NotRegular
 from sessions_app.log.ui_log import UILog
+from sessions_app.raw_repair import repair
 
 AT = 1_700_000_000_000
 
@@ -61,12 +67,12 @@ def kinds(paths: SessionPaths) -> list[str]:
 def mend(paths: SessionPaths) -> list[str]:
     """Mends, and makes sure that every line there was is still in a file, and that a second time does nothing."""
     before = {path.name: path.read_bytes() for path in paths.files()}
-    done = mend_files(paths, AT, running=False)
+    done = list(mend_files(paths, AT, running=False))
     after = {path.name: path.read_bytes() for path in paths.files()}
     for name, data in before.items():
         if after.get(name) != data and name.endswith(".jsonl"):
             assert after[f"{name}.broken.{AT}"] == data, name
-    assert mend_files(paths, AT + 5, running=False) == []
+    assert list(mend_files(paths, AT + 5, running=False)) == []
     assert {path.name: path.read_bytes() for path in paths.files()} == after
     return done
 
@@ -132,7 +138,7 @@ class TestLines:
         taken = paths.ui.with_name(f"s1.ui.jsonl.broken.{AT}")
         taken.write_bytes(b"of an earlier repair")
         paths.ui.write_bytes(paths.ui.read_bytes() + b"bad\n")
-        mend_files(paths, AT, running=False)
+        list(mend_files(paths, AT, running=False))
         assert taken.read_bytes() == b"of an earlier repair"
         assert paths.ui.with_name(f"s1.ui.jsonl.broken.{AT + 1}").exists()
 
@@ -145,7 +151,44 @@ class TestLines:
         assert len(mend(paths)) == 1
 
 
+IDS = st.sampled_from(["a", "b", None, 7, ["a"]])
+BLOCKS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("tool_use"), "id": IDS}),
+    st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": IDS}),
+    st.fixed_dictionaries({"type": st.just("text"), "text": st.sampled_from(["", "words"])}),
+    st.just("no block"),
+)
+HISTORIES = st.lists(
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "system"]), "content": st.lists(BLOCKS, max_size=4)}
+    ),
+    max_size=5,
+)
+
+
 class TestPairs:
+    @given(HISTORIES)
+    def test_what_was_repaired_is_paired(self, messages: list) -> None:
+        assert unpaired(repair(messages)) == (0, 0)
+
+    @pytest.mark.parametrize("odd", [{"type": "tool_use", "name": "grep"}, {"type": "tool_use", "id": 7}])
+    def test_a_call_without_an_id_is_none_and_does_not_fill_the_disk_with_copies(
+        self, paths: SessionPaths, odd: dict[str, Any]
+    ) -> None:
+        RawLog(paths.raw).rewrite([*GOOD_RAW, message("user"), message("assistant", odd)])
+        assert problems(paths) == [] and mend(paths) == []
+
+    def test_a_result_that_names_no_call_goes(self, paths: SessionPaths) -> None:
+        RawLog(paths.raw).rewrite([message("user", {"type": "tool_result", "content": "x"}), *GOOD_RAW])
+        assert kinds(paths) == ["unpaired"]
+        assert len(mend(paths)) == 1 and problems(paths) == []
+
+    def test_nothing_is_set_aside_when_repairing_changes_nothing(self, paths: SessionPaths, monkeypatch) -> None:
+        RawLog(paths.raw).rewrite(GOOD_RAW[:2])
+        monkeypatch.setattr("sessions_app.log.mend.repair", lambda messages: messages)
+        before = sorted(paths.files())
+        assert list(mend_files(paths, AT, running=False)) == [] and sorted(paths.files()) == before
+
     CASES = [
         (GOOD_RAW, (0, 0)),
         ([message("user"), message("assistant", call("a"), call("b")), message("user", result("a"))], (1, 0)),
@@ -182,10 +225,10 @@ class TestPairs:
         with paths.raw.open("ab") as file:
             file.write(b"bad\n" + encode_line(message("assistant")))
         before = paths.raw.read_bytes()
-        done = mend_files(paths, AT, running=False)
+        done = list(mend_files(paths, AT, running=False))
         assert len(done) == 2 and problems(paths) == []
         assert paths.raw.with_name(f"s1.raw.jsonl.broken.{AT}").read_bytes() == before
-        assert mend_files(paths, AT, running=False) == []
+        assert list(mend_files(paths, AT, running=False)) == []
 
 
 class TestSegments:
@@ -232,6 +275,22 @@ class TestSegments:
         path.rename(paths.segment(1, "0123456789ab"))
         assert kinds(paths) == ["segment_name"] and mend(paths) == []
 
+    def test_a_copy_behind_a_gap_is_not_shown_again(self, paths: SessionPaths) -> None:
+        second = paths.segments()[1]
+        copy = paths.segment(4, second.first_id_hash)
+        copy.write_bytes(second.path.read_bytes())
+        (done,) = mend(paths)
+        assert done.startswith(f"{copy.name} set aside as ") and "holds the same rows" in done
+        assert len(committed_segments(paths, first_row_id(paths.ui))) == 2
+
+    def test_one_that_came_to_stand_under_the_number_of_another_counts_again(self, paths: SessionPaths) -> None:
+        first, second = paths.segments()
+        second.path.rename(paths.segment(1, second.first_id_hash))
+        assert kinds(paths) == ["uncommitted"]
+        mend(paths)
+        shown = {segment.first_id_hash for segment in committed_segments(paths, first_row_id(paths.ui))}
+        assert shown == {first.first_id_hash, second.first_id_hash} and kinds(paths) == []
+
 
 def test_raw_without_ui_is_told_and_left(paths: SessionPaths) -> None:
     for segment in paths.segments():
@@ -241,7 +300,122 @@ def test_raw_without_ui_is_told_and_left(paths: SessionPaths) -> None:
     assert kinds(paths) == ["half"] and mend(paths) == [] and paths.raw.read_bytes() == before
 
 
+class Stop(Exception):
+    pass
+
+
+class TestFailing:
+    """What is in the way of a write: the files stay as they are, and no second name is left behind."""
+
+    def damages(self, paths: SessionPaths) -> dict[str, bytes]:
+        paths.ui.write_bytes(paths.ui.read_bytes() + b"bad\n")
+        RawLog(paths.raw).rewrite(GOOD_RAW[:2])
+        write_segment(paths, 4, [row(14)])
+        return {path.name: path.read_bytes() for path in paths.files()}
+
+    @pytest.mark.parametrize("steps", range(3))
+    def test_the_caller_is_asked_before_every_step(self, paths: SessionPaths, steps: int) -> None:
+        self.damages(paths)
+        asked, done = [], []
+
+        def ask() -> None:
+            if len(asked) == steps:
+                raise Stop
+            asked.append(0)
+
+        states = [{path: path.read_bytes() for path in paths.files()}]
+        with pytest.raises(Stop):
+            for sentence in mend_files(paths, AT, running=False, before_write=ask):
+                done.append(sentence)
+                states.append({path: path.read_bytes() for path in paths.files()})
+        assert len(done) == steps and {path: path.read_bytes() for path in paths.files()} == states[-1]
+
+    def test_the_caller_is_asked_before_a_temporary_file_goes(self, paths: SessionPaths) -> None:
+        def refuse() -> None:
+            raise Stop
+
+        temporary = paths.ui.with_name("s1.ui.jsonl.tmp.1.2")
+        temporary.touch()
+        with pytest.raises(Stop):
+            mend_temporary(temporary, AT, refuse)
+        assert temporary.exists()
+
+    @pytest.mark.parametrize("linked", [True, False])
+    @pytest.mark.parametrize("log", ["ui", "raw"])
+    def test_a_full_disk(self, paths: SessionPaths, monkeypatch, log: str, *, linked: bool) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        before = self.damages(paths)
+        if log == "raw":
+            list(mend_files(paths, AT, running=False))
+            RawLog(paths.raw).rewrite(GOOD_RAW[:2])
+            before = {path.name: path.read_bytes() for path in paths.files()}
+        monkeypatch.setattr("sessions_app.log.mend.replace_file", refuse)
+        monkeypatch.setattr("sessions_app.log.log_file.replace_file", refuse)
+        if not linked:
+            monkeypatch.setattr("os.link", refuse)
+        with pytest.raises(OSError, match="No space"):
+            list(mend_files(paths, AT, running=False))
+        assert {path.name: path.read_bytes() for path in paths.files()} == before
+
+    def test_a_disk_that_is_full_before_the_copy_is_whole(self, paths: SessionPaths, monkeypatch) -> None:
+        def cut(_: Path, aside: Path) -> None:
+            aside.write_bytes(b"ha")
+            raise OSError(28, "No space left on device")
+
+        before = self.damages(paths)
+        monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(OSError(1, "no")))
+        monkeypatch.setattr("shutil.copy2", cut)
+        with pytest.raises(OSError, match="No space"):
+            list(mend_files(paths, AT, running=False))
+        assert {path.name: path.read_bytes() for path in paths.files()} == before
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link(path: Path) -> None:
+    path.with_name("elsewhere").write_bytes(b"words\n")
+    path.symlink_to("elsewhere")
+
+
+class TestNotRegular:
+    @pytest.mark.parametrize("make", [fifo, link, Path.mkdir])
+    @pytest.mark.parametrize("log", ["ui", "raw"])
+    def test_a_log_is_told_and_not_read(self, paths: SessionPaths, log: str, make: Callable[[Path], None]) -> None:
+        path: Path = getattr(paths, log)
+        path.unlink()
+        make(path)
+        (problem,) = check_files(paths, "default/s1", running=False)
+        assert (problem.kind, problem.note) == ("not_regular", False) and path.name in problem.detail
+        with pytest.raises(NotRegular):
+            list(mend_files(paths, AT, running=False))
+
+    @pytest.mark.parametrize("make", [fifo, link, Path.mkdir])
+    def test_a_temporary_file_is_not_read_or_moved(self, paths: SessionPaths, make: Callable[[Path], None]) -> None:
+        temporary = paths.ui.with_name("s1.ui.jsonl.tmp.1.2")
+        make(temporary)
+        with pytest.raises(NotRegular):
+            mend_temporary(temporary, AT)
+        assert os.path.lexists(temporary)
+
+
 class TestTemporary:
+    def test_an_id_may_look_like_the_name_of_one(self, tmp_path: Path) -> None:
+        paths = SessionPaths(tmp_path, "a.tmp.b")
+        RawLog(paths.raw).rewrite(GOOD_RAW)
+        for name in ("a.tmp.b.raw.jsonl.tmp.12.345", "a.tmp.b.raw.jsonl.tmp.12", "a.tmp.b.raw.jsonl.tail"):
+            temporary = tmp_path / name
+            temporary.write_bytes(b"" if ".tail" in name else lines(paths.raw)[0] + b"\n")
+            assert mend_temporary(temporary, AT) == [f"{name} removed"] and not temporary.exists()
+        temporary.write_bytes(b"1 2\nwords that are nowhere")
+        assert mend_temporary(temporary, AT) == [f"{temporary.name} set aside as a.tmp.b.raw.jsonl.broken.{AT}"]
+
+    def test_one_that_is_gone_is_done(self, paths: SessionPaths) -> None:
+        assert mend_temporary(paths.ui.with_name("s1.ui.jsonl.tmp.1.2"), AT) == []
+
     def test_lines_that_the_file_has_go(self, paths: SessionPaths) -> None:
         temporary = paths.ui.with_name("s1.ui.jsonl.tmp.1.2")
         temporary.write_bytes(b"\n".join(lines(paths.ui)[1:3]) + b"\n")
@@ -285,11 +459,25 @@ class TestTornTail:
         whole = self.torn(paths)
         damaged = paths.raw.read_bytes()
         assert kinds(paths) == ["torn"]
-        (sentence,) = mend_files(paths, AT, running=False)
+        (sentence,) = list(mend_files(paths, AT, running=False))
         assert "undone" in sentence
         assert RawLog(paths.raw).load() == GOOD_RAW and paths.raw.read_bytes() == whole
         assert paths.raw.with_name(f"s1.raw.jsonl.broken.{AT}").read_bytes() == damaged
         guard = tail_guard.guard_path(paths.raw)
         if guard.exists():
             assert mend_temporary(guard, AT) == [f"{guard.name} removed"]
-        assert mend_files(paths, AT, running=False) == [] and problems(paths) == []
+        assert list(mend_files(paths, AT, running=False)) == [] and problems(paths) == []
+
+    def test_an_end_that_only_the_guard_holds_is_kept(self, paths: SessionPaths) -> None:
+        self.torn(paths)
+        with paths.raw.open("ab") as file:  # somebody who knows no guards has written behind the torn line
+            file.write(b"\n" + encode_line(message("user", {"type": "text", "text": "more " * 20_000})))
+        guard = tail_guard.guard_path(paths.raw)
+        end = guard.read_bytes()
+        list(mend_files(paths, AT, running=False))
+        assert end in [path.read_bytes() for path in paths.files()]
+        assert list(mend_files(paths, AT, running=False)) == [] and not guard.exists()
+
+    def test_a_run_that_is_writing_is_no_torn_log(self, paths: SessionPaths) -> None:
+        self.torn(paths)
+        assert problems(paths, running=True) == []

@@ -100,3 +100,13 @@ def test_a_row_whose_type_is_no_text_gets_one_when_it_is_read(fields):
     line = encode_line({"t": "add", "id": "m_1", "m": {"id": "m_1", **fields, "role": "user", "content": "x"}})
     (row,) = fold([decode_record(line)]).rows
     assert row == {"id": "m_1", "type": "user", "role": "user", "content": "x"}
+
+
+@pytest.mark.parametrize("own", ["[]", "{}", "5", "null"])
+def test_a_row_whose_id_is_no_text_gets_that_of_its_record(own):
+    line = b'{"t":"add","id":"m_1","m":{"id":%s,"type":"user","role":"user","content":"hi"}}' % own.encode()
+    assert fold([decode_record(line)]).rows == [{"id": "m_1", "type": "user", "role": "user", "content": "hi"}]
+
+
+def test_half_a_pair_where_a_row_should_be_is_of_an_unknown_kind():
+    assert decode_record(b'{"t":"add","id":"q","m":"\\ud800"}') is None

@@ -150,15 +150,14 @@ def test_a_guard_that_is_left_after_a_finished_write_does_not_undo_it(path, kind
 
 
 def test_each_result_of_a_batch_is_written_once(path):
-    """The message grows by one result after the other; what it holds already is neither written again nor kept aside."""
+    """The message grows by one result after the other; what it holds is neither written again nor kept aside."""
     results = [{"type": "tool_result", "tool_use_id": f"c{number}", "content": "x" * 20_000} for number in range(9)]
     batch = [{"role": "user", "content": results[:count]} for count in range(1, 10)]
     log = stored(path, [FIRST, batch[0]])
     guard = tail_guard.guard_path(path)
     for message in batch[1:]:
-        with FaultyFiles(path.parent, DROP):
-            with suppress(Died):
-                log.write([FIRST, message], 1)
+        with FaultyFiles(path.parent, DROP), suppress(Died):
+            log.write([FIRST, message], 1)
         assert len(guard.read_bytes()) < 100
         guard.unlink()
         assert path.read_bytes() == content([FIRST, message])

@@ -121,6 +121,14 @@ def test_eight_at_once_convert_each_session_once(workspace: Path, fresh: HomeLay
     assert run(fresh, "sessions", "check", "-w", str(workspace))[0] == 0
 
 
+def test_a_rehearsal_with_the_database_of_an_older_release(tmp_path: Path, fresh: HomeLayout) -> None:
+    root = copy_of("v1/ws-e", tmp_path)
+    manage = [sys.executable, "manage.py"]
+    assert run(fresh, "migrate", "sessions_app", "0001", "-v", "0", program=manage)[0] == 0
+    code, out, err = run(fresh, *MIGRATE, "-w", str(root), "--dry-run")
+    assert (code, out) == (0, "Nothing was written. Would be: migrated 4, cleaned 0, skipped 0, failed 0\n"), err
+
+
 def test_on_postgres_odd_texts_and_ids_come_over(workspace: Path, fresh: HomeLayout, postgres_server) -> None:
     import psycopg
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sessions_app.log.archive import committed_segments, read_segment
+from sessions_app.log.archive import committed_segments, read_segment, store_segment
 from sessions_app.log.legacy import convert as convert_module
 from sessions_app.log.legacy.convert import convert, needs_conversion
 from sessions_app.log.legacy.document import LegacyUnreadable
@@ -491,3 +491,97 @@ def test_no_descriptor_stays_open(paths):
 
 def raise_no_row(*_: object) -> None:
     raise NoRow
+
+
+# --- 1.x files beside converted ones ---
+
+
+def put_back(paths: SessionPaths, before: dict[str, bytes], *names: str) -> None:
+    """As a crash would have left it that came before these 1.x files were removed."""
+    for name in names:
+        (paths.directory / name).write_bytes(before[name])
+
+
+def test_a_failed_conversion_leaves_a_segment_alone_that_it_did_not_write(paths, monkeypatch):
+    segment = store_segment(paths, 1, [user_row("m_elsewhere", "words that are nowhere else")])
+    before = contents(paths.directory)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(convert_module, "replace_file", full)
+        with pytest.raises(OSError, match="No space"):
+            convert(paths, ignore)
+    assert contents(paths.directory) == before
+    assert convert(paths, ignore).outcome == "migrated"
+    (aside,) = [path for path in paths.files() if ".broken." in path.name]
+    assert aside.name.startswith(segment.path.name) and aside.read_bytes() == before[segment.path.name]
+    check_converted(paths, r"\.tmp\.|\.broken\.")
+
+
+def test_what_is_lost_is_told_before_the_1x_files_go_and_again_by_whoever_finishes(paths):
+    (paths.directory / "abc.arch.1.json.gz").unlink()
+    before = contents(paths.directory)
+    told: list[list[str]] = []
+
+    def note(losses: list[str]) -> None:
+        assert contents(paths.directory).keys() >= before.keys()
+        told.append(losses)
+
+    convert(paths, ignore, note)
+    put_back(paths, before, *before)
+    assert convert(paths, ignore, note).outcome == "cleaned"
+    assert told[0] == told[1] and told[0][0].startswith("archive 1 is missing")
+
+
+def test_archives_that_were_going_already_are_no_loss(paths):
+    before = contents(paths.directory)
+    convert(paths, ignore)
+    put_back(paths, before, "abc.json", "abc.arch.2.json.gz")
+    told: list[str] = []
+    assert convert(paths, ignore, told.extend).outcome == "cleaned"
+    assert told == []
+    check_converted(paths)
+
+
+def test_a_1x_file_stays_whose_model_history_is_nowhere_else(paths):
+    before = contents(paths.directory)
+    convert(paths, ignore)
+    put_back(paths, before, "abc.json")
+    paths.raw.unlink()
+    with pytest.raises(LegacyUnreadable, match=r"abc\.json holds model history that abc\.raw\.jsonl lacks"):
+        convert(paths, ignore)
+    assert paths.legacy.read_bytes() == before["abc.json"]
+
+
+@pytest.mark.parametrize("change", ["longer answer", "one message more"])
+def test_a_1x_file_stays_that_says_more_than_the_converted_ones(paths, change):
+    before = contents(paths.directory)
+    convert(paths, ignore)
+    document = json.loads(before["abc.json"])
+    if change == "longer answer":
+        document["messages"][1]["content"] += " and more"
+    else:
+        document["rawMessages"].append({"role": "user", "content": "more"})
+    paths.legacy.write_text(json.dumps(document))
+    with pytest.raises(LegacyUnreadable, match="abc\\.json"):
+        convert(paths, ignore)
+    assert json.loads(paths.legacy.read_bytes()) == document
+
+
+def test_a_raw_log_and_a_segment_that_were_there_without_a_log_are_kept(paths):
+    RawLog(paths.raw).rewrite([{"role": "user", "content": "only copy"}])
+    store_segment(paths, 1, [*ARCHIVED[0], user_row("m_only", "only copy")])
+    assert convert(paths, ignore).outcome == "migrated"
+    aside = [path.name for path in paths.files() if ".broken." in path.name]
+    assert [name.partition(".broken.")[0] for name in aside] == ["abc.raw.jsonl", paths.segments()[0].path.name]
+    check_converted(paths, r"\.tmp\.|\.broken\.")
+
+
+def test_an_archive_beyond_the_count_goes_only_when_the_session_holds_its_rows(paths):
+    extra = paths.directory / "abc.arch.4.json.gz"
+    extra.write_bytes(gzip.compress(json.dumps([user_row("m_9", "only copy")]).encode(), mtime=0))
+    result = convert(paths, ignore)
+    assert [loss.partition(" ")[0] for loss in result.losses] == ["abc.arch.4.json.gz"]
+    assert extra.exists() and not (paths.directory / "abc.arch.3.json.gz").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessions_app.log.legacy.database import LegacyDisabled, read_database
+from sessions_app.log.legacy.database import LegacyDisabled, read_database, read_sessions
 from sessions_app.log.legacy.document import LegacyUnreadable
 from tests.support.legacy_fixtures import FAULTY, copy_of, manifest, states
 
@@ -105,6 +105,29 @@ def test_values_of_another_kind_are_not_there(tmp_path, value):
     assert (session.created_at, session.updated_at, session.exchange_count) == (0, 0, None)
     text = value if isinstance(value, str) else None
     assert (session.parent_id, session.agent_id) == (text, text or "default")
+
+
+@pytest.mark.parametrize(
+    ("value", "level"), [(None, None), ("", None), ("readonly", "readonly"), (b"full", "b'full'"), (0, "0")]
+)
+def test_an_access_level_of_another_kind_is_not_taken_for_none(tmp_path, value, level):
+    path = halo_db(
+        tmp_path,
+        "CREATE TABLE agent_sessions (id, access_level)",
+        ("INSERT INTO agent_sessions VALUES ('abc', ?)", (value,)),
+    )
+    assert [session.access_level for session in read_database(path).sessions] == [level]
+
+
+def test_some_columns_come_in_the_order_of_all(tmp_path):
+    path = halo_db(
+        tmp_path,
+        "CREATE TABLE agent_sessions (id TEXT PRIMARY KEY, title TEXT, output TEXT)",
+        "INSERT INTO agent_sessions VALUES ('b', 'one', 'long'), ('a', 'two', 'long')",
+    )
+    assert [session.id for session in read_sessions(path, ())] == ["b", "a"]
+    found = [(session.id, session.title, session.output) for session in read_sessions(path, ("title", "updated_at"))]
+    assert found == [("b", "one", None), ("a", "two", None)]
 
 
 @pytest.mark.parametrize("session_id", [None, "", 5, b"abc"])

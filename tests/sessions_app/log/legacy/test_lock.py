@@ -81,7 +81,7 @@ class Converter:
         assert self._in_the_middle.wait(60)
 
     def _run(self, paths: SessionPaths, wait_s: float) -> None:
-        convert(paths, self._stop, wait_s)
+        convert(paths, self._stop, wait_s=wait_s)
 
     def _stop(self, *_: object) -> None:
         self._in_the_middle.set()
@@ -109,7 +109,7 @@ def race(paths: SessionPaths, barrier: Any, results: Any) -> None:
     fills: list[object] = []
     barrier.wait()
     try:
-        outcome = convert(paths, lambda *_: fills.append(1), 30).outcome
+        outcome = convert(paths, lambda *_: fills.append(1), wait_s=30).outcome
     except Exception as error:
         outcome = repr(error)
     results.put((outcome, len(fills)))
