@@ -106,9 +106,9 @@ def _why_no_row(files: SessionFiles, rows: "SessionRows") -> str:
     if other is not None:
         return (
             f"another agent's session, {other.agent_id}/{other.session_id}, has this id, and an id has one row; "
-            "rename the files of one of them, then run index-sessions, or delete them"
+            "rename the files of one of them, then run `halo sessions index`, or delete them"
         )
-    return "it is in no list (index-sessions makes rows)"
+    return "it is in no list (`halo sessions index` makes rows)"
 
 
 def _check_legacy(files: SessionFiles) -> list[Problem]:
@@ -116,7 +116,7 @@ def _check_legacy(files: SessionFiles) -> list[Problem]:
     found = []
     if files.has("legacy"):
         sentence = "1.x files were left beside the converted ones" if converted else "not converted from 1.x yet"
-        found.append(Problem("legacy", name, f"{sentence} (halo sessions migrate v1 v2)"))
+        found.append(Problem("legacy", name, f"{sentence} (`halo sessions migrate v1 v2` does it, or says why not)"))
     elif files.has("legacy_archive"):
         names = ", ".join(path.name for path in files.kinds["legacy_archive"])
         found.append(
@@ -183,7 +183,10 @@ class SessionRows:
         if not session.exchange_count:  # 1.x made the row when a session was opened
             sentence = "a row without files: nothing was said here; delete it if you like"
             return Problem("no_files", name, sentence, note=True)
-        return Problem("no_files", name, "a row without files: its words are gone; put the files back or delete it")
+        if session.agent_id.startswith("__"):  # 1.x kept these files elsewhere, and a second row here
+            folder = settings.HALO_HOME.internal_sessions
+            return Problem("no_files", name, f"a row without files: 1.x kept them in its own {folder.name}", note=True)
+        return Problem("no_files", name, "a row without files: put the files back, or delete the session")
 
     def orphans(self) -> list[Problem]:
         return [

@@ -34,10 +34,14 @@ _NOT_WORDS = re.compile(r"^\[图片已保存: [^\n]*\]\n?|\A\[Currently viewing:
 
 @dataclass(slots=True)
 class Indexed:
-    """made: the names (`<agent>/<leaf>`) of the sessions that got a row. failed: (name, why it got none)."""
+    """made: the names (`<agent>/<leaf>`) of the sessions that got a row. failed: (name, why it got none).
+
+    legacy: how many are still to be converted from 1.x.
+    """
 
     made: list[str] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
+    legacy: int = 0
 
 
 def index_files(workspace: Workspace, now: datetime) -> Indexed:
@@ -47,7 +51,9 @@ def index_files(workspace: Workspace, now: datetime) -> Indexed:
     """
     done = Indexed()
     known = set(AgentSession.objects.filter(workspace=workspace).values_list("agent_id", "leaf_key"))
-    on_disk = [files for files in sessions_on_disk(sessions_dir(Path(workspace.path))) if _is_session(files)]
+    every = sessions_on_disk(sessions_dir(Path(workspace.path)))
+    done.legacy = sum(files.has("legacy") and not files.has("ui") for files in every)
+    on_disk = [files for files in every if _is_session(files)]
     missing = []
     for files in on_disk:
         if (files.agent_id, files.seg.lower()) in known:

@@ -29,7 +29,7 @@ from sessions_app.migration_notes import note_losses
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.opening import fill_row, system_reason
 from sessions_app.runtime_lock import holder_of, own_server
-from sessions_app.session_files import SessionFiles, sessions_dir, sessions_on_disk
+from sessions_app.session_files import NOT_REGULAR, SessionFiles, sessions_dir, sessions_on_disk
 from sessions_app.workspaces import internal_workspace, open_workspace
 
 Progress = Callable[[int, int, str], None]  # how many are done, of how many, the name of the next
@@ -92,8 +92,8 @@ def _refuse_beside_a_server(root: Path) -> None:
     holder = holder_of(root) or own_server()
     if holder is not None:
         raise ServerRuns(
-            f"A server is running on this workspace (process {holder.pid}). Stop it, then migrate; "
-            "or leave it running: it converts each session when it is first opened."
+            f"A server is running on this workspace or from this HALO_HOME (process {holder.pid}). "
+            "Stop it, then migrate; or leave it running: it converts each session when it is first opened."
         )
 
 
@@ -109,6 +109,7 @@ def _folders_by_session(work: Iterable[tuple[Path, SessionFiles]]) -> dict[tuple
 def _one(files: SessionFiles, rows: "_Rows", folders: list[str], summary: Summary) -> None:
     """Convert one session; whatever is wrong with it stops nothing else."""
     try:
+        _refuse_links(files)
         if files.has("legacy"):
             rows.check_folder(files, folders)
         result = rows.convert(files)
@@ -119,6 +120,13 @@ def _one(files: SessionFiles, rows: "_Rows", folders: list[str], summary: Summar
     else:
         if result is not None:
             summary.add(files.name, result)
+
+
+def _refuse_links(files: SessionFiles) -> None:
+    """A link or a pipe at the name of a 1.x file may stand for words; a folder is nobody's session."""
+    for path in files.kinds[NOT_REGULAR]:
+        if path.name.endswith((".json", ".json.gz")) and (path.is_symlink() or not path.is_dir()):
+            raise LegacyUnreadable(f"{path.name} is no plain file; put the file itself there")
 
 
 class _Rows:

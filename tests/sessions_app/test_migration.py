@@ -307,6 +307,20 @@ class TestHealthy:
         assert name == "default/a" and "a.ui.jsonl" in reason and str(workspace) not in reason
         assert (WorkspaceLayout(workspace).sessions / "default/a.json").exists()
 
+    def test_links_and_pipes_in_the_place_of_1x_files_fail_and_nothing_of_them_is_touched(
+        self, workspace: Path
+    ) -> None:
+        real = write_session(workspace, "real")
+        link = real.with_name("link.json")
+        link.symlink_to(real)
+        write_session(workspace, "piped", archiveCount=1)
+        os.mkfifo(real.with_name("piped.arch.1.json.gz"))
+        summary = migrate(str(workspace), utcnow())
+        assert summary.migrated == 1
+        assert [name for name, _ in summary.failed] == ["default/link", "default/piped"]
+        assert all("no plain file" in reason for _, reason in summary.failed)
+        assert link.is_symlink() and real.with_name("piped.json").is_file()
+
     def test_a_folder_that_is_no_workspace_is_refused(self, tmp_path: Path) -> None:
         for path in (tmp_path, tmp_path / "missing"):
             with pytest.raises(NotFound):

@@ -12,6 +12,8 @@ export class Follow {
     this.unseen = false;
     this.lastTop = 0;
     scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    // Where all fits on the screen nothing scrolls, and the wheel alone tells that the reader wants to go up.
+    scroller.addEventListener("wheel", (event) => event.deltaY < 0 && scroller.scrollTop === 0 && this.onnearstart(), { passive: true });
     pill.addEventListener("click", () => this.toEnd());
     // Whoever opens something wants to read it: the growth it causes is not followed.
     content.addEventListener("click", (event) => event.target.closest("summary, button") && (this.opening = true));

@@ -174,7 +174,7 @@ class ChatPage {
   deleteExchange(row) {
     return confirmDialog({
       title: "Delete this exchange?",
-      text: "The agent forgets the message and everything it answered to it. It stays here, greyed out. This cannot be undone.",
+      text: "The agent forgets the message and everything it answered to it, but for what a summary already says of them. They stay here, greyed out. This cannot be undone.",
       action: "Delete it",
       run: () => this.session.deleteExchange(row.id),
     });

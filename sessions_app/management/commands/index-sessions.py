@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from halo_project import schema
 from halo_project.clock import utcnow
+from sessions_app.checking import workspace_at
 from sessions_app.indexing import index_files
 from sessions_app.management.workspace_option import add_workspace_option
 from sessions_app.workspaces import open_workspace
@@ -24,11 +25,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         schema.update_schema()
         now = utcnow()
-        done = index_files(open_workspace(options["workspace"], now), now)
+        root, _ = workspace_at(options["workspace"])
+        done = index_files(open_workspace(str(root), now), now)
         for name in done.made:
             self.stdout.write(f"indexed {name}")
         for name, reason in done.failed:
             self.stderr.write(f"failed {name}: {reason}")
         self.stdout.write(f"{len(done.made)} rows made")
+        if done.legacy:
+            self.stdout.write(f"{done.legacy} sessions are of 1.x: `halo sessions migrate v1 v2` makes their rows")
         if done.failed:
             sys.exit(1)

@@ -137,6 +137,15 @@ def test_index(command: tuple[str, ...], workspace: Path) -> None:
     )
     assert run(*command, "-w", str(workspace)) == (0, ["indexed default/s1", "1 rows made"], [])
     assert run(*command, "-w", str(workspace)) == (0, ["0 rows made"], [])
+    write_session(workspace, "old")
+    said = ["0 rows made", "1 sessions are of 1.x: `halo sessions migrate v1 v2` makes their rows"]
+    assert run(*command, "-w", str(workspace)) == (0, said, [])
+
+
+def test_indexing_a_folder_that_is_no_workspace_makes_none_of_it(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        run("index-sessions", "-w", str(tmp_path))
+    assert list(tmp_path.glob(".halo")) == []
 
 
 def test_the_folder_one_is_in_is_the_workspace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,10 @@ def test_beside_a_running_server_it_is_refused(workspace: Path, fresh: HomeLayou
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         code, out, err = run(fresh, *MIGRATE, "-w", str(workspace))
-    assert (code, out) == (1, "") and f"A server is running on this workspace (process {os.getpid()})" in err
+    assert (code, out) == (
+        1,
+        "",
+    ) and f"A server is running on this workspace or from this HALO_HOME (process {os.getpid()})" in err
     assert states(workspace) == before
 
 
