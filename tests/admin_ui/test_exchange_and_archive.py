@@ -153,6 +153,14 @@ def test_S26_a_part_that_cannot_be_read_is_explained_and_can_be_tried_again(page
     expect(page.locator("[data-older-note]")).to_be_hidden()
 
 
+def test_where_nothing_scrolls_the_wheel_alone_loads_what_is_earlier(page, open_session):
+    serve(page, "archive/1", {"messages": exchange(1)})
+    open_session(recentMessages=exchange(2), archiveCount=1)
+    row(page, 20).hover()
+    page.mouse.wheel(0, -200)
+    expect(row(page, 10)).to_be_visible()
+
+
 def test_a_damaged_part_is_said_in_its_place_and_those_before_it_are_shown(page, open_session):
     serve(page, "archive/2", {"error": "s.gz is damaged.", "code": "archive_unreadable"}, status=404)
     serve(page, "archive/1", {"messages": exchange(1)})
