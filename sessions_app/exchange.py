@@ -188,8 +188,13 @@ def _turn_by_text(rows: list[Row], start: int, summary: int, raw: list[RawMessag
         raise _unmatched()
     turn = turns[twins.index(start)]
     # Archived rows are not among the twins, but their turns are still in raw: one of those has more after it.
-    later = sum(is_main_user_row(row) and not row.get("deleted") for row in rows[start + 1 :])
-    if sum(map(_has_words, raw[turn + 1 :])) > later:
+    later = [row for row in rows[start + 1 :] if is_main_user_row(row) and not row.get("deleted")]
+    if sum(map(_has_words, raw[turn + 1 :])) > len(later):
+        raise _unmatched()
+    # A repair may have joined the next person's words to the results of this turn, with which they would go.
+    words = {normal_text(str(row.get("content", ""))) for row in later} - {""}
+    going = filter(_has_words, raw[turn + 1 : _next_turn(raw, turn + 1)])
+    if any(normal_text(_text(block)) in words for message in going for block in blocks_of(message)):
         raise _unmatched()
     return turn
 

@@ -354,6 +354,15 @@ def test_an_old_row_in_a_merged_message_or_among_results_is_refused():
     refused(rows, [raw[0], assistant(call("c")), user(result("c"), said("two")), assistant("a")], "u2")
 
 
+def test_an_old_turn_whose_results_were_joined_with_the_next_words_is_refused():
+    """As a repair joins them when the first turn was stopped: with the results the next person's words would go."""
+    rows = [asked(1, "look", stamp=None), reply("a1"), asked(2, "second question", stamp=None), reply("a2")]
+    raw = [
+        user(said("look")), assistant(call("c")), user(result("c"), said("second question")), assistant("answer two"),
+    ]  # fmt: skip
+    refused(rows, raw, "u1")
+
+
 def test_an_old_turn_goes_up_to_the_next_one_with_its_images():
     rows, _ = old("look", "next")
     raw = [
@@ -477,7 +486,8 @@ def test_real_1x_sessions_lose_the_right_turn_or_nothing():
                 assert sum(message["role"] == "user" and "tool_result" not in str(message) for message in gone) == 1
             elif not row.get("deleted"):
                 assert any(map(is_summary_row, rows)), name
-    assert refusals == 30  # summaries, messages that were merged, briefs of sub-agents, what never reached raw
+    # Summaries, messages that were merged or joined to results, briefs of sub-agents, what never reached raw.
+    assert refusals == 34
 
 
 # --- whatever happens ---

@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
 
 def _as_json(report: Report) -> str:
-    return json.dumps({"ok": report.is_good, **asdict(report)}, ensure_ascii=False, indent=2)
+    return json.dumps({"ok": report.is_good, **asdict(report)}, indent=2)
 
 
 def _as_text(report: Report) -> str:
@@ -43,4 +43,9 @@ def _as_text(report: Report) -> str:
     lines += [f"{'note' if one.note else one.kind} {one.session}: {one.detail}" for one in report.problems]
     wrong = sum(not one.note for one in report.problems)
     lines.append(f"{report.sessions} sessions, {wrong} problems, {len(report.problems) - wrong} notes")
-    return "\n".join(lines)
+    return "\n".join(map(_printable, lines))
+
+
+def _printable(line: str) -> str:
+    """A file may be called anything: what is no text, or would steer the terminal, is shown as an escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)

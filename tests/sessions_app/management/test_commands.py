@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,16 @@ class TestCheck:
     def test_checking_a_folder_nobody_opened_makes_no_row(self, workspace: Path) -> None:
         assert run("check-sessions", "-w", str(workspace)) == (0, ["0 sessions, 0 problems, 0 notes"], [])
         assert not Workspace.objects.exists()
+
+
+def test_names_that_are_no_text_are_shown_as_escapes(workspace: Path) -> None:
+    folder = WorkspaceLayout(workspace).sessions / "default"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (b"a\xff.ui.jsonl", b"b\x1b[31m.ui.jsonl"):
+        (folder / os.fsdecode(name)).touch()
+    code, lines, _ = run("check-sessions", "-w", str(workspace))
+    assert code == 1 and "default/a\\udcff" in lines[0] and "default/b\\x1b[31m" in lines[1]
+    assert json.loads("\n".join(run("check-sessions", "-w", str(workspace), "--json")[1]))["ok"] is False
 
 
 @pytest.mark.parametrize("command", [("index-sessions",), ("sessions", "index")])
