@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from django.conf import settings
-from django.db.models import Exists, Func, Q, QuerySet, Subquery, TextField
+from django.db.models import Func, Q, QuerySet, Subquery, TextField
 
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, NotFound
@@ -99,16 +99,14 @@ def list_sessions(
     roots = rows.filter(parent_session_id=None).order_by("-updated_at", "-pk")
     if cursor is not None:
         roots = roots.filter(cursor.after())
-    further = {"running": _running_ids(), "from_1x": _taken_in(path)}
-    found = list(roots.values(*_FIELDS, "workspace_id", **further)[: limit + 1])
+    found = list(roots.values(*_FIELDS, "workspace_id", running=_running_ids())[: limit + 1])
     if not found and find_workspace(project) is None:
         return _list_unopened(project, root_only, include_archived, cursor, limit)
     page, more = found[:limit], len(found) > limit
     tree = [] if root_only else _descendants(rows, [row["session_id"] for row in page])
     running = _running_in(page)
     listed = [*page, *_in_order(page, tree[:MAX_DESCENDANTS])]
-    if page and page[0]["from_1x"]:
-        complete_from_headers(Path(path), listed)
+    complete_from_headers(Path(path), listed)
     sessions = [describe_row(row, running) for row in listed]
     return SessionPage(sessions, str(_cursor_of(page[-1])) if more else None, len(tree) > MAX_DESCENDANTS)
 
@@ -180,11 +178,6 @@ def _visible(path: str, include_archived: bool) -> QuerySet[AgentSession]:
     workspace = Subquery(Workspace.objects.filter(path=path).values("pk")[:1])
     rows = AgentSession.objects.filter(workspace=workspace, deleting=False)
     return rows if include_archived else rows.filter(archived_at=None)
-
-
-def _taken_in(path: str) -> Exists:
-    """Whether the workspace has rows of a 1.x database: their titles may be missing. Answered once."""
-    return Exists(Workspace.objects.filter(path=path, legacy_imported_at__isnull=False))
 
 
 class _Lines(Func):
