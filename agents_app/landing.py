@@ -7,21 +7,17 @@ A message becomes a user row with its pre-minted id, and one stamped block group
 import asyncio
 import base64
 import logging
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from sessions_app.events import UserLanded
-from sessions_app.messages import Block, stamped
+from sessions_app.messages import Block, stamped, title_from
 from sessions_app.models import QueuedMessage
 from sessions_app.queue import stamp_of
 from sessions_app.rounds import Columns
 from sessions_app.store import SessionStore
 
 logger = logging.getLogger(__name__)
-
-TITLE_CHARS = 60
-_IMAGE_LINE = re.compile(r"^\[图片已保存: [^\n]*\]\n?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +59,6 @@ def ui_text(row: QueuedMessage, workspace: Path) -> str:
     lines = [f"[图片已保存: {workspace / image['path']}]" for image in row.images]
     text = _addressed(row)
     return "\n".join([*lines, text] if text else lines)
-
-
-def title_from(text: str) -> str | None:
-    """The first words of a session, as its name in lists."""
-    words = " ".join(_IMAGE_LINE.sub("", text).split())
-    return words[:TITLE_CHARS] or None
 
 
 def _addressed(row: QueuedMessage) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 # CLOCK_BOOTTIME counts through suspend on Linux; CLOCK_MONOTONIC does so on macOS.
 _SLEEPLESS = getattr(time, "CLOCK_BOOTTIME", None) if sys.platform == "linux" else None
+LAST_MS = 253_402_300_799_000  # the year 9999, where datetimes end
 
 
 def utcnow() -> datetime:

@@ -89,7 +89,7 @@ def _problems(files: SessionFiles, rows: "SessionRows") -> Iterator[Problem]:
         yield Problem("temporary", name, f"{files.paths.migrating.name} was left by a crash")
     yield from _check_legacy(files)
     for path in files.kinds["set_aside"]:
-        yield Problem("set_aside", name, f"{path.name} holds a file as it was before a repair", note=True)
+        yield Problem("set_aside", name, f"{path.name} holds a file that was set aside", note=True)
     if not files.has("ui", "raw"):
         if files.has("segment") and not files.has(NOT_REGULAR):
             yield Problem("half", name, "archive segments are there without a log")

@@ -13,23 +13,23 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
+from halo_project.clock import LAST_MS
 from sessions_app.identifiers import MAX_ID_CHARS, SEGMENT_CLASS, is_safe_segment, leaf, parent
 from sessions_app.log.archive import SegmentUnreadable, committed_segments, first_row_id, read_segment
 from sessions_app.log.encode import column_text
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.regular import read_regular
 from sessions_app.log.ui_log import UILog
-from sessions_app.messages import Row, is_main_user_row, is_summary_row
-from sessions_app.models import AgentSession, Workspace
+from sessions_app.messages import Row, is_main_user_row, is_summary_row, title_from
+from sessions_app.models import MAX_COUNT, AgentSession, Workspace
 from sessions_app.opening import system_reason
 from sessions_app.raw_display import rows_from_raw
 from sessions_app.session_files import NOT_REGULAR, SessionFiles, sessions_dir, sessions_on_disk
 
-TITLE_CHARS = 60
 _BELOW = re.compile(rf">({SEGMENT_CLASS}+)")
 _NESTED_ID = re.compile(rf"{SEGMENT_CLASS}+(?:>{SEGMENT_CLASS}+)+")
 _NAMES_SESSIONS = ("(from: session ",)  # how an agent's message begins
-_NOT_WORDS = re.compile(r"^\[图片已保存: [^\n]*\]\n?|\A\[Currently viewing: [^\]\n]*\]\s*", re.MULTILINE)
+_VIEWING = re.compile(r"\A\[Currently viewing: [^\]\n]*\]\s*")
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ def _row(workspace: Workspace, files: SessionFiles, session_id: str, now: dateti
         title=_title(rows),
         exchange_count=sum(map(is_main_user_row, rows)),
         context_tokens=_context(usage[-1]) if usage else 0,
-        total_output_tokens=min(sum(_number(one, "outputTokens") for one in usage), 2**31 - 1),
+        total_output_tokens=min(sum(_number(one, "outputTokens") for one in usage), MAX_COUNT),
         output=None if output is None else column_text(str(output)),
         created_at=min(times, default=now),
         updated_at=max(times, default=now),
@@ -151,22 +151,22 @@ def _all_rows(files: SessionFiles) -> Iterator[Row]:
 def _title(rows: Iterable[Row]) -> str | None:
     for row in rows:
         if is_main_user_row(row) and not is_summary_row(row):
-            words = " ".join(_NOT_WORDS.sub("", str(row.get("content", ""))).split())
-            if words:
-                return column_text(words)[:TITLE_CHARS]
+            title = title_from(column_text(_VIEWING.sub("", str(row.get("content", "")))))
+            if title:
+                return title
     return None
 
 
 def _time(row: Row) -> datetime | None:
     ms = row.get("timestamp")
-    if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 < ms < 253_402_300_799_000:
+    if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 < ms < LAST_MS:
         return None
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def _context(usage: dict[str, object]) -> int:
     names = ("totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-    return min(sum(_number(usage, name) for name in names), 2**31 - 1)
+    return min(sum(_number(usage, name) for name in names), MAX_COUNT)
 
 
 def _number(usage: dict[str, object], name: str) -> int:

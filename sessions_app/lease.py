@@ -75,8 +75,8 @@ def lock_session(session_pk: int) -> AgentSession | None:
 def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
     """No owner (parked by a shutdown), a process that is gone, or a foreign host that fell silent.
 
-    A short lease is never renewed. One that lasted ten minutes was not given back, say because the database was away;
-    its process may live on for weeks.
+    A short lease is renewed by nobody but a long repair. One that lasted ten minutes was not given back, say because
+    the database was away; its process may live on for weeks.
     """
     if run.owner is None:
         return True

@@ -18,6 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from halo_project.clock import LAST_MS
 from halo_project.errors import BadRequest, NotFound
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import check_agent_id, check_session_id, leaf
@@ -26,7 +27,7 @@ from sessions_app.log.encode import column_text
 from sessions_app.log.legacy.database import LegacyDatabase, LegacySession, read_database, read_sessions
 from sessions_app.log.legacy.document import LegacyHeader, LegacyUnreadable, read_header
 from sessions_app.log.paths import session_paths
-from sessions_app.models import AgentSession, Workspace
+from sessions_app.models import MAX_COUNT, AgentSession, Workspace
 from sessions_app.session_files import sessions_dir
 
 logger = logging.getLogger(__name__)
@@ -35,8 +36,6 @@ Importer = Callable[[Workspace, LegacyDatabase], None]
 ListedRow = Mapping[str, Any]  # a session in the names of our columns, `pk` and those of AgentSession.LISTED
 _DatabaseState = tuple[FileStamp | None, FileStamp | None]  # of halo.db and of its -wal
 
-MAX_COUNT = 2**31 - 1  # what a column of counts holds
-LAST_MS = 253_402_300_799_000  # the year 9999, where datetimes end
 HEADERS_PER_LIST = 200  # files that one list opens at most
 _ROWS_PER_INSERT = 1_000
 _LISTED_DATABASES = 4  # kept in memory; 20,000 rows take about 15 MB

@@ -4,6 +4,7 @@ Plain dicts on purpose: unknown fields survive a rewrite. This module builds the
 2.0 format and knows nothing of files. Rows are values: never change one in place, make a new one.
 """
 
+import re
 from typing import Any, NotRequired, TypedDict
 
 Row = dict[str, Any]
@@ -20,6 +21,8 @@ _TYPE_BY_FIELD = (
 )  # fmt: skip
 
 SUMMARY_PREFIX = "[Conversation Summary — "
+TITLE_CHARS = 60
+_IMAGE_LINE = re.compile(r"^\[图片已保存: [^\n]*\]\n?", re.MULTILINE)
 
 
 class Usage(TypedDict):
@@ -33,6 +36,12 @@ class Usage(TypedDict):
     ttftMs: NotRequired[int]
     e2eMs: NotRequired[int]
     thinkingEffort: NotRequired[str]
+
+
+def title_from(text: str) -> str | None:
+    """The first words of a session, as its name in lists; at most TITLE_CHARS. None when images were all of it."""
+    words = " ".join(_IMAGE_LINE.sub("", text).split())
+    return words[:TITLE_CHARS] or None
 
 
 def make_row(**fields: Any) -> Row:

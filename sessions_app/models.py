@@ -5,6 +5,8 @@ See docs/architecture.md, "Rows that carry the life of a session".
 
 from django.db import models
 
+MAX_COUNT = 2**31 - 1  # what a column of counts holds
+
 
 class Workspace(models.Model):
     """A folder that agents work on. `path` is its real, absolute path."""

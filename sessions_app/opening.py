@@ -20,7 +20,7 @@ from sessions_app.log.legacy.convert import Conversion, convert, needs_conversio
 from sessions_app.log.legacy.document import LegacyHeader, LegacyUnreadable
 from sessions_app.log.paths import SessionPaths
 from sessions_app.migration_notes import note_losses
-from sessions_app.models import AgentSession
+from sessions_app.models import MAX_COUNT, AgentSession
 from sessions_app.workspaces import paths_of
 
 logger = logging.getLogger(__name__)
@@ -91,7 +91,7 @@ def fill_row(session_pk: int, header: LegacyHeader, main_turns: int) -> None:
         session = AgentSession.objects.select_for_update(of=("self",)).filter(pk=session_pk, deleting=False).first()
         if session is None:
             raise LegacyUnreadable("its row is gone or is being deleted")
-        known = {"exchange_count": min(main_turns, 2**31 - 1), **header_values(header)}
+        known = {"exchange_count": min(main_turns, MAX_COUNT), **header_values(header)}
         missing = {name: value for name, value in known.items() if getattr(session, name) in (None, 0, "")}
         if session.exchange_count is not None:
             missing.pop("exchange_count", None)

@@ -14,6 +14,7 @@ from sessions_app import queue
 from sessions_app.bus import START, Mark
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import is_running
+from sessions_app.legacy_import import complete_session
 from sessions_app.log.archive import count_committed
 from sessions_app.log.newest import NewestRows, read_newest
 from sessions_app.log.paths import SessionPaths
@@ -54,7 +55,8 @@ def _read_rows(workspace: str, session_id: str) -> tuple[AgentSession, list[Queu
     session = _find(workspace, session_id)
     if session is None or session.deleting:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
-    return session, queue.pending(session.pk), is_running(session)
+    # Before its conversion a 1.x session may have no title but in its file; only what is shown needs it.
+    return complete_session(session), queue.pending(session.pk), is_running(session)
 
 
 def _build(

@@ -10,7 +10,7 @@ from django.db import transaction
 from halo_project.errors import Conflict, Forbidden
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import leaf, parent
-from sessions_app.legacy_import import complete_session, import_once
+from sessions_app.legacy_import import import_once
 from sessions_app.log.paths import SessionPaths, session_paths
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.runtime_lock import claim
@@ -79,7 +79,6 @@ def find_session(workspace: Workspace | None, session_id: str) -> AgentSession |
     session = AgentSession.objects.filter(workspace=workspace, session_id=session_id).first()
     if session is not None:
         session.workspace = workspace  # known already; a coroutine that asks for it later must not cause a query
-        complete_session(session)
     return session
 
 

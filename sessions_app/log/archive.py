@@ -27,7 +27,7 @@ ARCHIVE_BYTES = 5 * 1024 * 1024  # an active log larger than this is cut at the 
 
 _FIRST_BYTES = 4096
 _FIRST_ID = re.compile(rb'\{"t":"add","id":("(?:[^"\\\n]|\\.)*")')
-_GZIP_WINDOW = 31  # zlib's way to say: gzip format
+GZIP_WINDOW = 31  # zlib's way to say: gzip format
 _LEVEL = 6
 
 
@@ -216,7 +216,7 @@ def gunzip(data: bytes) -> bytes:
     """The content of a complete gzip file of one or more members. Raises zlib.error for any other."""
     parts: list[bytes] = []
     while data:
-        member = zlib.decompressobj(_GZIP_WINDOW)
+        member = zlib.decompressobj(GZIP_WINDOW)
         parts.append(member.decompress(data))
         if not member.eof:
             raise zlib.error("the file is cut off")
@@ -235,7 +235,7 @@ def _added_id(line: bytes) -> str | None:
 
 
 def _compressed(rows: Sequence[Row]) -> Iterator[bytes]:
-    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, GZIP_WINDOW)
     for row in rows:
         yield packer.compress(encode_line(row))
     yield packer.flush()

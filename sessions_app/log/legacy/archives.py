@@ -5,7 +5,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessions_app.log.archive import gunzip
+from sessions_app.log.archive import GZIP_WINDOW, gunzip
 from sessions_app.log.legacy.document import LegacyUnreadable, decode_legacy
 from sessions_app.log.legacy.rows import normalise_rows
 from sessions_app.log.paths import SessionPaths
@@ -13,7 +13,6 @@ from sessions_app.log.regular import read_regular
 from sessions_app.messages import Row, make_row
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP_WINDOW = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class LegacyArchive:
             return gunzip(data), True
         except zlib.error:
             pass  # read what there is
-        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        unpacker = zlib.decompressobj(GZIP_WINDOW)
         try:
             return unpacker.decompress(data), False
         except zlib.error as error:

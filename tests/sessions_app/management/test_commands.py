@@ -28,7 +28,7 @@ def run(*arguments: str) -> tuple[int, list[str], list[str]]:
         call_command(*arguments, stdout=out, stderr=err, no_color=True)
     except SystemExit as exit_:
         code = int(exit_.code or 0)
-    return code, out.getvalue().splitlines(), err.getvalue().splitlines()
+    return code, out.getvalue().split("\n")[:-1], err.getvalue().split("\n")[:-1]
 
 
 MIGRATE = [("migrate-sessions", "v1", "v2"), ("sessions", "migrate", "v1", "v2")]

@@ -50,7 +50,7 @@ def test_a_rehearsal_in_a_fresh_home_makes_no_database_and_then_it_happens(tmp_p
     before = states(root)
     code, out, err = run(fresh, *MIGRATE, "-w", str(root), "--dry-run")
     assert (code, out) == (1, "Nothing was written. Would be: migrated 4, cleaned 0, skipped 0, failed 1\n"), err
-    assert err.startswith("failed default/broken: broken.json is no valid JSON") and len(err.splitlines()) == 1
+    assert err.startswith("failed default/broken: broken.json is no valid JSON") and err.count("\n") == 1
     assert states(root) == before
     # What every command makes of a home: its folders, Django's key, the installation's id. No database.
     assert set(contents(fresh.home)) == {"secrets/django-key", "secrets/installation-id"}
@@ -68,7 +68,7 @@ def test_wrong_words_end_with_2_and_a_wrong_folder_with_1(tmp_path: Path, fresh:
     code, _, err = run(fresh, "sessions", "migrate", "v1", "v3", "-w", str(tmp_path))
     assert code == 2 and err == "halo: only v1 v2 is supported: halo sessions migrate v1 v2 -w <workspace>\n"
     code, _, err = run(fresh, *MIGRATE, "-w", str(tmp_path))
-    assert code == 1 and err.startswith("halo: ") and "nothing to migrate" in err and len(err.splitlines()) == 1
+    assert code == 1 and err.startswith("halo: ") and "nothing to migrate" in err and err.count("\n") == 1
     assert run(fresh, "sessions")[0] == 2
 
 
