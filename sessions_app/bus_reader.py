@@ -22,6 +22,7 @@ from sessions_app.bus_follow import Follower
 logger = logging.getLogger(__name__)
 
 BLOCK_S = 5.0
+ANSWER_S = 5.0  # beyond what was asked to wait; a connection can be dead without saying so
 BATCH = 512
 VERIFY_EVERY_S = 15.0
 FIRST_PAUSE_S = 0.05
@@ -147,8 +148,7 @@ class StreamReader:
     async def _read(self) -> list[tuple[bytes, list[Any]]]:
         positions = {stream: tree.position for stream, tree in self._trees.items()}
         positions[self._wake_key] = self._wake_position
-        # A connection that is dead without saying so would leave every viewer deaf: hence the outer limit.
-        async with asyncio.timeout(BLOCK_S + 5):
+        async with asyncio.timeout(BLOCK_S + ANSWER_S):  # without it a dead connection leaves every viewer deaf
             return await self._redis().xread(positions, count=BATCH, block=int(BLOCK_S * 1000)) or []
 
     def _feed(self, answer: list[tuple[bytes, list[Any]]]) -> None:
@@ -162,7 +162,7 @@ class StreamReader:
     async def _verify(self) -> None:
         """A stream that is gone or holds other ids than ours began anew: its followers take a snapshot."""
         trees = list(self._trees.items())
-        async with asyncio.timeout(BLOCK_S), self._redis().pipeline(transaction=False) as pipe:
+        async with asyncio.timeout(ANSWER_S), self._redis().pipeline(transaction=False) as pipe:
             for stream, _ in trees:
                 pipe.xrevrange(stream, count=1)
                 pipe.xrange(stream, count=1)

@@ -33,7 +33,7 @@ async def collect(bus: Bus, key: SessionKey, after: str, count: int) -> list[Fra
     return frames
 
 
-async def eventually(condition: Callable[[], bool], seconds: float = 10) -> None:
+async def eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until `condition` holds; an AssertionError when it does not in time."""
     deadline = asyncio.get_running_loop().time() + seconds
     while not condition():
@@ -57,14 +57,14 @@ class Collector:
         async for entry in self.follower:
             self.entries.append(entry)
 
-    async def until(self, count: int, seconds: float = 10) -> None:
+    async def until(self, count: int, seconds: float = 60) -> None:
         async with asyncio.timeout(seconds):
             while len(self.entries) < count:
                 if self._task.done():
                     self._task.result()
                 await asyncio.sleep(0.005)
 
-    async def failure(self, seconds: float = 10) -> BaseException | None:
+    async def failure(self, seconds: float = 60) -> BaseException | None:
         """What ended the iteration, once it has ended."""
         await asyncio.wait([self._task], timeout=seconds)
         return self._task.exception() if self._task.done() else None

@@ -25,7 +25,7 @@ class RedisProcess:
         self.data.mkdir(parents=True, exist_ok=True)
         command = server_command(self.socket, self.data)
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not self.answers():
             if time.monotonic() > deadline or self.process.poll() is not None:
                 raise RuntimeError("The bundled Redis server did not start.")

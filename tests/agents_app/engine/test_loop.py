@@ -56,7 +56,7 @@ async def run_and_cut(round_: Round, control: RoundControl, reason: CutOff, when
             break
         await asyncio.sleep(0.01)
     control.cut_off(reason)
-    return await asyncio.wait_for(task, 5)
+    return await asyncio.wait_for(task, 60)
 
 
 @pytest.mark.asyncio

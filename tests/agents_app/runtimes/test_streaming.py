@@ -204,7 +204,7 @@ async def test_images_are_noted_for_a_model_that_sees_none(server: ModelServer, 
     assert sent.count("cannot see images") == 2
 
 
-async def _until(condition, seconds: float = 10) -> None:
+async def _until(condition, seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 the server lives in another thread
             await asyncio.sleep(0.005)

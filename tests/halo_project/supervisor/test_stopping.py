@@ -34,7 +34,7 @@ def test_a_second_signal_hurries(start_halo):
     time.sleep(1)
     started = time.monotonic()
     halo.stop(signal.SIGINT)
-    assert time.monotonic() - started < 5.5
+    assert time.monotonic() - started < 7
     assert still_running(everyone, 1) == []
 
 
