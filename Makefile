@@ -31,7 +31,7 @@ serve: setup ## run Halo on this machine until Ctrl-C
 	@exec $(BIN)/halo serve
 
 test: dev ## every test, as many at once as there are cores (at most 4); ARGS="-k word" chooses
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=25 $(ARGS)
 
 lint: dev ## format, rules, floors, types
 	$(BIN)/ruff format --check $(CODE)
