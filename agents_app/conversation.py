@@ -17,7 +17,7 @@ from agents_app import deletion, exchange_deletion
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.inbound_images import InboundImage, save_images
-from agents_app.wake import dispatch_soon
+from agents_app.wake import dispatch_soon, signal_soon
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest, Conflict, NotFound
@@ -74,7 +74,7 @@ async def send(
     accepted, saved_images = await db(_send, draft)
     hints = [dispatch_soon(accepted.session_pk)]  # first: a worker begins while the rest is told
     if accepted.queued or accepted.duplicate:
-        hints.append(_signal(accepted.session_pk, "message"))
+        hints.append(signal_soon(accepted.session_pk, "message"))
     if not accepted.duplicate:
         hints.append(_publish_pending(accepted, draft, saved_images))
     await asyncio.gather(*hints)
@@ -184,20 +184,12 @@ async def _publish_pending(accepted: Accepted, draft: _Draft, images: list[dict[
         logger.warning("viewers do not see a pending message yet: %s", error)
 
 
-async def _signal(session_pk: int, kind: str, round_id: str = "", row: int | None = None) -> None:
-    """Tell a running holder. A hint: its next renewal finds the row in the queue."""
-    try:
-        await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id, "row": row})
-    except BusError as error:
-        logger.warning("a running turn hears of a %s only by its next renewal: %s", kind, error)
-
-
 async def _control(workspace: str, session_id: str, control: str) -> bool:
     found = await db(_enqueue_control, workspace, session_id, control)
     if found is None:
         return False
     session_pk, round_id, row = found
-    await asyncio.gather(dispatch_soon(session_pk), _signal(session_pk, control, round_id, row))
+    await asyncio.gather(dispatch_soon(session_pk), signal_soon(session_pk, control, round_id, row))
     return True
 
 

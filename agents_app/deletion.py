@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from agents_app.process_ledger import end_leftovers
+from agents_app.wake import signal_soon
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict, NotFound
@@ -28,7 +29,7 @@ async def delete(*, workspace: str, session_id: str) -> int:
     """Delete the session and all below it; returns how many. Raises NotFound; Conflict while one still ends."""
     sessions = await db(_tombstone, workspace, session_id)
     for session in sessions:
-        await _signal_holder(session.pk)
+        await signal_soon(session.pk, "delete")
     pending = {session.pk for session in sessions}
     deadline = asyncio.get_running_loop().time() + WAIT_FOR_HOLDER_S
     while pending:
@@ -87,13 +88,6 @@ def finish_delete(session_pk: int) -> bool:
             path.unlink(missing_ok=True)
         session.delete()
         return True
-
-
-async def _signal_holder(session_pk: int) -> None:
-    try:
-        await get_bus().signal({"session": session_pk, "kind": "delete", "round": ""})
-    except BusError:
-        return  # the holder hears of the tombstone by its next renewal
 
 
 async def _announce(sessions: list[AgentSession]) -> None:

@@ -1,9 +1,14 @@
-"""Wakes a worker for a session. A lost wake-up delays a message until the next sweep and loses nothing."""
+"""Hints to workers: wake up for a session, or act at once on what runs. A lost one delays and loses nothing.
+
+A forgotten wake-up is found by the next sweep, a forgotten control or tombstone by the holder's next renewal.
+"""
 
 import asyncio
 import logging
 
 from kombu.exceptions import OperationalError
+
+from sessions_app.bus import BusError, get_bus
 
 logger = logging.getLogger(__name__)
 
@@ -20,3 +25,11 @@ def dispatch(session_pk: int) -> None:
 
 async def dispatch_soon(session_pk: int) -> None:
     await asyncio.to_thread(dispatch, session_pk)
+
+
+async def signal_soon(session_pk: int, kind: str, round_id: str = "", row: int | None = None) -> None:
+    """Tell a running holder of a message, a control (`row` of the queue, aimed at `round_id`) or a deletion."""
+    try:
+        await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id, "row": row})
+    except BusError as error:
+        logger.warning("a running turn hears of a %s only by its next renewal: %s", kind, error)

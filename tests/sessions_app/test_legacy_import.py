@@ -16,11 +16,11 @@ from halo_project.layout import WorkspaceLayout
 from sessions_app import legacy_import, queries
 from sessions_app.legacy_import import unopened_rows
 from sessions_app.models import AgentSession, Workspace
-from sessions_app.queries import Cursor, list_sessions
+from sessions_app.queries import list_sessions
 from sessions_app.workspaces import open_workspace
 from tests.sessions_app.legacy_support import DAY, T0_MS, write_database, write_session
 from tests.support.legacy_fixtures import FAULTY, copy_of, manifest, peer_answers, states
-from tests.support.session_rows import make_session, make_workspace, session_row
+from tests.support.session_rows import ids, list_pages, make_session, make_workspace, session_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("home")]
 
@@ -35,10 +35,6 @@ STOPPED_BY_THE_ASKING = "4vgq15oemx1vg3y3>sid_mx1vg4ap_3d277e"
 
 def open_folder(root: Path) -> Workspace:
     return open_workspace(str(root), utcnow())
-
-
-def ids(page: queries.SessionPage) -> list[str]:
-    return [session["id"] for session in page.sessions]
 
 
 def check_lists(folder: str, root: Path, *, counts_known: bool = True) -> None:
@@ -69,19 +65,10 @@ class TestUnopened:
     def test_pages_and_cursors_are_those_of_the_opened_workspace(self, tmp_path: Path) -> None:
         root = copy_of("v1/ws-a", tmp_path)
 
-        def pages(limit: int, **options: Any) -> list[list[str]]:
-            found, cursor = [], None
-            while True:
-                page = list_sessions(str(root), limit=limit, cursor=cursor, **options)
-                found.append(ids(page))
-                if page.next_cursor is None:
-                    return found
-                cursor = Cursor.parse(page.next_cursor)
-
         cases = [(limit, options) for limit in (1, 7, 26) for options in LISTS.values()]
-        unopened = [pages(limit, **options) for limit, options in cases]
+        unopened = [list_pages(root, limit, **options) for limit, options in cases]
         open_folder(root)
-        assert [pages(limit, **options) for limit, options in cases] == unopened
+        assert [list_pages(root, limit, **options) for limit, options in cases] == unopened
 
     def test_what_stands_below_an_archived_session_is_hidden_as_in_an_opened_workspace(self, workspace: Path) -> None:
         parents = {"a": None, "a>x": "a", "a>x>y": "a>x", "a>z": "a"}

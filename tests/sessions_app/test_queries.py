@@ -11,7 +11,7 @@ from halo_project.errors import BadRequest, NotFound
 from sessions_app import queries
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.queries import Cursor, describe, get_session, list_sessions
-from tests.support.session_rows import T0, hold, make_session, make_workspace, session_row
+from tests.support.session_rows import T0, hold, ids, list_pages, make_session, make_workspace, session_row
 
 pytestmark = pytest.mark.django_db
 
@@ -19,21 +19,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def row(workspace: Path) -> Workspace:
     return make_workspace(workspace)
-
-
-def ids(page) -> list[str]:
-    return [session["id"] for session in page.sessions]
-
-
-def walk(path: Path, limit: int, **kwargs) -> list[list[str]]:
-    """All pages of the list, each as its ids."""
-    pages, cursor = [], None
-    while True:
-        page = list_sessions(str(path), limit=limit, cursor=cursor, **kwargs)
-        pages.append(ids(page))
-        if page.next_cursor is None:
-            return pages
-        cursor = Cursor.parse(page.next_cursor)
 
 
 class TestShape:
@@ -88,8 +73,8 @@ class TestTree:
     def test_only_descendants_of_the_page(self, workspace: Path, row: Workspace) -> None:
         for minute, session_id in enumerate(["a", "b", "a>x", "b>y"]):
             make_session(row, session_id, minute)
-        assert walk(workspace, 1) == [["b", "b>y"], ["a", "a>x"]]
-        assert walk(workspace, 1, root_only=True) == [["b"], ["a"]]
+        assert list_pages(workspace, 1) == [["b", "b>y"], ["a", "a>x"]]
+        assert list_pages(workspace, 1, root_only=True) == [["b"], ["a"]]
 
     def test_ids_that_share_a_beginning_or_differ_in_case(self, workspace: Path, row: Workspace) -> None:
         for session_id in ["ab", "a>b"]:
@@ -147,17 +132,17 @@ class TestPages:
             make_session(row, f"s{number}", minute=number // 3)
         expected = ["s6", "s5", "s4", "s3", "s2", "s1", "s0"]
         for limit in range(1, 9):
-            assert [each for page in walk(workspace, limit) for each in page] == expected
+            assert [each for page in list_pages(workspace, limit) for each in page] == expected
 
     def test_the_last_full_page_has_no_cursor(self, workspace: Path, row: Workspace) -> None:
         for number in range(4):
             make_session(row, f"s{number}", number)
-        assert walk(workspace, 2) == [["s3", "s2"], ["s1", "s0"]]
+        assert list_pages(workspace, 2) == [["s3", "s2"], ["s1", "s0"]]
 
     def test_microseconds_are_not_lost_between_pages(self, workspace: Path, row: Workspace) -> None:
         for number in range(5):
             make_session(row, f"s{number}", updated_at=T0 + timedelta(microseconds=number))
-        assert walk(workspace, 1) == [["s4"], ["s3"], ["s2"], ["s1"], ["s0"]]
+        assert list_pages(workspace, 1) == [["s4"], ["s3"], ["s2"], ["s1"], ["s0"]]
 
     def test_rows_that_move_up_meanwhile_shift_no_other(self, workspace: Path, row: Workspace) -> None:
         for number in range(6):

@@ -10,6 +10,7 @@ from sessions_app.log.records import add_record
 from sessions_app.log.ui_log import UILog
 from sessions_app.messages import Row, make_row
 from sessions_app.models import AgentSession, SessionRun, Workspace
+from sessions_app.queries import Cursor, SessionPage, list_sessions
 from sessions_app.workspaces import paths_of
 
 T0 = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -77,3 +78,18 @@ def write_logs(session: AgentSession, rows: list[Row], raw: list[dict] | None = 
         UILog(paths.ui).rewrite([add_record(row) for row in rows])
     if raw:
         RawLog(paths.raw).rewrite(raw)
+
+
+def ids(page: SessionPage) -> list[str]:
+    return [session["id"] for session in page.sessions]
+
+
+def list_pages(path: Path, limit: int, **options) -> list[list[str]]:
+    """All pages of a workspace's list, each as its ids."""
+    pages, cursor = [], None
+    while True:
+        page = list_sessions(str(path), limit=limit, cursor=cursor, **options)
+        pages.append(ids(page))
+        if page.next_cursor is None:
+            return pages
+        cursor = Cursor.parse(page.next_cursor)

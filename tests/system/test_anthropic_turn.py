@@ -9,16 +9,10 @@ import pytest
 
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.ui_log import UILog
-from tests.support.model_server import Call, ModelReply, ModelServer
+from tests.support.model_server import Call, ModelReply
 from tests.support.ws_client import WsClient
 
 SESSION = "wholesystem00001"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -14,14 +14,8 @@ from sessions_app.log.paths import SessionPaths
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.ui_log import UILog
 from sessions_app.raw_repair import repair
-from tests.support.model_server import Call, ModelReply, ModelServer
+from tests.support.model_server import Call, ModelReply
 from tests.support.ws_client import WsClient
-
-
-@pytest.fixture(scope="module")
-def server():
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
