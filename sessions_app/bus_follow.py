@@ -52,6 +52,8 @@ class Follower:
         self.session = key.hash
         self._source = source
         self._last = parse_id(after)
+        self.reached = parse_id(START)
+        """The id of the newest entry handed out. Where the viewer began does not count: it may stand in no stream."""
         self._reading: str | None = after  # read kept entries from here on; None: live
         self._reading_after = True  # the entry with that id itself is not wanted
         self._max_entries = max_entries
@@ -64,6 +66,11 @@ class Follower:
         self._joined = False
         self._closed = False
         self._ready: deque[Entry] = deque()
+
+    @property
+    def is_live(self) -> bool:
+        """True when the kept entries are read and only new ones are awaited."""
+        return self._joined and self._reading is None
 
     def __aiter__(self) -> "Follower":
         return self
@@ -78,7 +85,7 @@ class Follower:
                 self._source.leave(self)
                 raise
         entry = self._ready.popleft()
-        self._last = entry.order
+        self._last = self.reached = entry.order
         return entry
 
     async def aclose(self) -> None:

@@ -40,6 +40,11 @@ class _Tree:
     def everyone(self) -> Iterable[Follower]:
         return [follower for group in self.followers.values() for follower in group]
 
+    @property
+    def reached(self) -> tuple[int, int]:
+        """The newest id that anyone here has seen: a follower's first entries do not come through the live read."""
+        return max([parse_id(self.position), *(follower.reached for follower in self.everyone())])
+
     def feed(self, entries: list[Entry]) -> None:
         here = parse_id(self.position)
         for entry in entries:
@@ -169,16 +174,15 @@ class StreamReader:
             found = await pipe.execute()
         for index, (stream, tree) in enumerate(trees):
             newest, oldest = found[2 * index], found[2 * index + 1]
-            if _is_lost(tree.position, newest, oldest) and self._trees.get(stream) is tree:
+            if _is_lost(tree.reached, newest, oldest) and self._trees.get(stream) is tree:
                 del self._trees[stream]
                 _restart(tree)
         self._verified_at = time.monotonic()
 
 
-def _is_lost(position: str, newest: list[Any], oldest: list[Any]) -> bool:
-    if position == START:
+def _is_lost(here: tuple[int, int], newest: list[Any], oldest: list[Any]) -> bool:
+    if here == parse_id(START):
         return False
-    here = parse_id(position)
     return not newest or parse_id(newest[0][0].decode()) < here or parse_id(oldest[0][0].decode()) > here
 
 

@@ -408,7 +408,7 @@ async def test_a_request_that_is_cancelled_gives_the_lease_back_when_the_files_a
     await asyncio.gather(request, return_exceptions=True)
     assert await db(SessionRun.objects.exists), "files are still being written"
     gate.open()
-    for _ in range(200):
+    for _ in range(6000):
         if not await db(SessionRun.objects.exists):
             break
         await asyncio.sleep(0.01)

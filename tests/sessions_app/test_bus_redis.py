@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from redis.backoff import NoBackoff
 from sessions_app import bus_redis
 from sessions_app.bus import ANY_WORKSPACE, RESYNC, START, BusError, Trimmed, get_bus, use_bus
 from sessions_app.bus_local import LocalBus
+from sessions_app.bus_reader import StreamReader
 from sessions_app.bus_redis import RedisBus, notify_from_thread
 from sessions_app.identifiers import SessionKey
 from tests.sessions_app.bus_support import Collector, collect, eventually, text_frames, unique_key
@@ -83,13 +85,25 @@ async def test_a_server_that_returns_empty_sends_viewers_to_a_snapshot(bus, serv
     await bus.publish(ROOT, text_frames(1, 5), saved_seq=5)
     await collector.until(5)
     server.kill()
-    for file in sorted(server.data.rglob("*"), reverse=True):
-        file.rmdir() if file.is_dir() else file.unlink()
+    shutil.rmtree(server.data)
     server.start()
     assert isinstance(await collector.failure(), Trimmed)
     assert await bus.mark(ROOT) is None
     await bus.publish(ROOT, text_frames(6, 1))
     assert [frame["seq"] for frame in await collect(bus, ROOT, START, 1)] == [6]
+
+
+async def test_entries_that_were_read_back_count_too_when_the_server_returns_empty(bus, server, monkeypatch):
+    monkeypatch.setattr("sessions_app.bus_reader.BLOCK_S", 0.5)
+    monkeypatch.setattr(StreamReader, "_feed", lambda reader, answer: None)  # killed before the live read was answered
+    monkeypatch.setattr(StreamReader, "_newest", lambda reader, stream: asyncio.sleep(0))  # joined while it was empty
+    await bus.publish(ROOT, text_frames(1, 5), saved_seq=5)
+    collector = Collector(bus, ROOT, START)
+    await collector.until(5)
+    server.kill()
+    shutil.rmtree(server.data)
+    server.start()
+    assert isinstance(await collector.failure(), Trimmed)
 
 
 async def test_following_while_the_server_is_away_is_a_bus_error(bus, server):
