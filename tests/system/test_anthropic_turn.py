@@ -160,7 +160,7 @@ async def test_a_message_sent_while_busy_is_answered_after_it_and_shown_pending_
 
 
 @pytest.mark.asyncio
-async def test_T8_stop_ends_a_running_command_within_two_seconds_and_the_next_message_works(halo, server):
+async def test_T8_stop_ends_a_running_command_and_the_next_message_works(halo, server):
     server.respond(lambda body: ModelReply(calls=[Call("shell_exec", {"command": "sleep 60; touch late"}, "c1")]))
     async with await client_of(halo) as client:
         await client.subscribe("stop000000000001")
