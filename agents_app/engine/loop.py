@@ -5,10 +5,12 @@ the runner's business. Pure: no Django.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agents_app.engine import texts
+from agents_app.engine.call_ids import with_own_ids
+from agents_app.engine.compactor import CompactionRules, Compactor
 from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop_detection import LoopDetector
 from agents_app.engine.model_call import ModelCaller
@@ -44,6 +46,7 @@ class RoundSetup:
     tools: dict[str, Tool]
     context: ToolContext
     policy: RetryPolicy
+    compaction: CompactionRules = field(default_factory=CompactionRules)
 
 
 class Round:
@@ -53,7 +56,10 @@ class Round:
         self._transcript = transcript
         self._setup = setup
         self._control = control
-        self._caller = ModelCaller(transcript, setup.runtime, setup.request, setup.policy, setup.agent_name)
+        self._compactor = Compactor(transcript, setup.runtime, setup.request, setup.compaction)
+        self._caller = ModelCaller(
+            transcript, setup.runtime, setup.request, setup.policy, setup.agent_name, self._compactor.overflow
+        )
         self._detector = LoopDetector()
         self._batch: ToolBatch | None = None
         self._calling = False
@@ -73,21 +79,39 @@ class Round:
 
     async def _loop(self) -> None:
         while True:
+            await self._before_call()
             self._calling = True
             reply = await self._caller.call()
             self._calling = False
             if reply.stop_reason == "refusal":
                 self._land_refusal(reply)
                 return
+            reply = with_own_ids(reply, self._transcript.raw)
             await self._land_reply(reply)
             if not reply.tool_calls:
                 return
-            self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)
-            await self._batch.run()
-            self._batch = None
+            await self._run_tools(reply)
             if await self._control.should_yield():
                 self.result.status = "yielded"
                 return
+
+    async def _before_call(self) -> None:
+        """Nothing new begins once the worker exits; a context that is nearly full is compacted first."""
+        if self._control.parking:
+            self._control.cut_off(CutOff.SHUTDOWN)
+            await asyncio.sleep(0)  # the cancelling reaches us here
+        if self._compactor.is_due():
+            with self._control.shielded():
+                await self._compactor.auto()
+
+    async def _run_tools(self, reply: Reply) -> None:
+        self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)
+        self._control.running_tools = True
+        try:
+            await self._batch.run()
+        finally:
+            self._control.running_tools = False
+        self._batch = None
 
     async def _land_reply(self, reply: Reply) -> None:
         turn_id = self._caller.attempt.turn_id

@@ -3,6 +3,7 @@
 import asyncio
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -35,10 +36,19 @@ class Attempt:
 
 
 class ModelCaller:
-    """Calls one model for one round. `attempt` is the try that runs, or that ended last."""
+    """Calls one model for one round. `attempt` is the try that runs, or that ended last.
+
+    shorten: makes the history shorter when it is too long for the model; False when it cannot.
+    """
 
     def __init__(
-        self, transcript: Transcript, runtime: Runtime, request: ModelRequest, policy: RetryPolicy, agent_name: str
+        self,
+        transcript: Transcript,
+        runtime: Runtime,
+        request: ModelRequest,
+        policy: RetryPolicy,
+        agent_name: str,
+        shorten: Callable[[], Awaitable[bool]],
     ):
         self.attempt = Attempt()
         self._transcript = transcript
@@ -46,6 +56,7 @@ class ModelCaller:
         self._request = request
         self._policy = policy
         self._agent_name = agent_name
+        self._shorten = shorten
         self._mended: set[str] = set()
 
     async def call(self) -> Reply:
@@ -61,7 +72,7 @@ class ModelCaller:
 
     async def _prepare_retry(self, error: ModelError, number: int) -> None:
         """Wait or mend, so that the call can be made again; raises the error when it cannot."""
-        mended = self._mend(error)
+        mended = await self._mend(error)
         delay = 0.0 if mended else self._policy.delay(error, number)
         if delay is None:
             raise error
@@ -74,11 +85,13 @@ class ModelCaller:
         await self._transcript.save()
         await asyncio.sleep(delay)
 
-    def _mend(self, error: ModelError) -> bool:
+    async def _mend(self, error: ModelError) -> bool:
         """Change a history that the model refuses, once per kind of refusal. True when that may have helped."""
-        if error.kind in self._mended or error.kind not in ("history", "image"):
+        if error.kind in self._mended or error.kind not in ("history", "image", "overflow"):
             return False
         self._mended.add(error.kind)
+        if error.kind == "overflow":
+            return await self._shorten()
         raw = self._transcript.raw
         raw.replace_all(repair(raw.messages) if error.kind == "history" else without_images(raw.messages))
         return True

@@ -22,6 +22,10 @@ LOOP_WARNING = (
     "[System: this is the third time that the same call with the same arguments was made. Its result will not change "
     "by itself; try something else or say what blocks you.]"
 )
+COMPACTION_SKIPPED = "Compaction skipped — no summary produced"
+COMPACTION_FAILED = "Compaction failed — context unchanged"
+COMPACTION_CANCELLED = "Compact cancelled"
+NOTHING_TO_COMPACT = "There is nothing to compact yet."
 EMPTY_REPLY = "The model ended its reply without any text."
 CRASH_LOOP = "This session stopped: its turn ended the worker three times. Send a message to try again."
 
@@ -33,6 +37,16 @@ def refusal(agent: str, category: str, explanation: str) -> str:
     detail = f" ({category})" if category else ""
     reason = f": {explanation}" if explanation else "."
     return f"{REFUSAL_SIGN} [{agent}] The model declined to respond{detail}{reason} A new session (/new) may help."
+
+
+def compacting(context_tokens: int) -> str:
+    return f"Compacting context ({round(context_tokens / 1000)}K tokens)…"
+
+
+def compacted(count: int, *, manual: bool) -> str:
+    return (
+        f"Context compacted: {count} older messages summarized" if manual else f"Auto-compacted {count} older messages"
+    )
 
 
 def bad_input(tool: str, problem: str) -> str:

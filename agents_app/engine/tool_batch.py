@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from dataclasses import replace
 
 from agents_app.engine import texts
 from agents_app.engine.control import CutOff
@@ -80,7 +81,7 @@ class ToolBatch:
         if tool is None:
             return _error(texts.unknown_tool(call.name, sorted(self._tools)))
         try:
-            return await tool.run(call.input, self._context)
+            return await tool.run(call.input, replace(self._context, tool_use_id=call.id))
         except Exception as error:  # a tool's fault must not end the round; the model and the log both hear of it
             logger.exception("tool %s failed", call.name)
             return _error(f"Error: {type(error).__name__}: {error}")

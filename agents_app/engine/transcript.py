@@ -12,6 +12,11 @@ class Transcript(Protocol):
     @property
     def raw(self) -> RawHistory: ...
 
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that the last model call filled, or an estimate after a compaction."""
+        ...
+
     def emit(self, *events: Event) -> Any: ...
 
     async def save(self) -> None:

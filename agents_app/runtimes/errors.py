@@ -6,7 +6,7 @@ Knows SDK exceptions by their attributes and class names, so that no SDK is impo
 
 ModelError
 ├── StreamTruncated    the stream ended before its end events (kind network)
-└── (kinds)            account · throttled · transient · network · history · image · fatal
+└── (kinds)            account · throttled · transient · network · history · image · overflow · fatal
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from agents_app.runtimes.scrub import scrub
 from agents_app.runtimes.signals import Signals, read_signals
 from halo_project.errors import HaloError
 
-Kind = Literal["account", "throttled", "transient", "network", "history", "image", "fatal"]
+Kind = Literal["account", "throttled", "transient", "network", "history", "image", "overflow", "fatal"]
 
 _ACCOUNT = {401, 402, 403}
 _TRANSIENT = {408, 500, 502, 503, 504, 529}
@@ -35,6 +35,11 @@ _HISTORY_WORDS = (
     "unexpected tool_use_id", "tool_call_ids did not have response", "must be followed by tool messages",
     "insufficient tool messages", "must be a response to a prece", "tool call result does not follow tool call",
     "number of function response parts", "tool_use` ids must be unique",
+)  # fmt: skip
+_OVERFLOW_WORDS = (
+    "prompt is too long", "input is too long", "too many input tokens", "context_length_exceeded",
+    "maximum context length", "exceed context limit", "exceeds the context window", "context window exceeds",
+    "input length and `max_tokens` exceed",
 )  # fmt: skip
 _ACCOUNT_WORDS = (
     "insufficient balance", "insufficient_quota", "suspended", "invalid api key", "invalid x-api-key", "invalid key",
@@ -128,7 +133,11 @@ def _kind_by_structure(signals: Signals) -> Kind | None:
 
 def _kind_by_words(signals: Signals) -> Kind | None:
     words = signals.message.lower()
-    groups: list[tuple[Kind, tuple[str, ...]]] = [("image", _IMAGE_WORDS), ("history", _HISTORY_WORDS)]
+    groups: list[tuple[Kind, tuple[str, ...]]] = [
+        ("image", _IMAGE_WORDS),
+        ("history", _HISTORY_WORDS),
+        ("overflow", _OVERFLOW_WORDS),
+    ]
     if signals.status is None:
         groups += [
             ("account", _ACCOUNT_WORDS),

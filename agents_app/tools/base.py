@@ -46,11 +46,12 @@ class ProcessWatch(Protocol):
     """Told of every process group that a tool starts, so that a later process can end what a killed one left behind.
 
     `start_time` belongs to the group's leader and is opaque; give both back to `process_tree.kill_left_behind`.
+    left_running: something of the group was put in the background and lives on; nobody may end that later.
     """
 
     def started(self, pgid: int, start_time: str) -> None: ...
 
-    def ended(self, pgid: int) -> None: ...
+    def ended(self, pgid: int, left_running: bool) -> None: ...
 
 
 class Unwatched:
@@ -59,7 +60,7 @@ class Unwatched:
     def started(self, pgid: int, start_time: str) -> None:
         pass
 
-    def ended(self, pgid: int) -> None:
+    def ended(self, pgid: int, left_running: bool) -> None:
         pass
 
 
@@ -72,7 +73,8 @@ class ToolContext:
     """Where and for whom a tool runs.
 
     workspace: absolute. home: the user's. halo_home: Halo's own folder, of which lower access levels see only a part
-    (default `<home>/.halo`). environ: what commands inherit, before Halo's own secrets are taken out.
+    (default `<home>/.halo`). environ: what commands inherit, before Halo's own secrets are taken out. tool_use_id: the
+    call that runs, unique within its session.
     """
 
     workspace: Path
@@ -82,6 +84,7 @@ class ToolContext:
     processes: ProcessWatch = field(default_factory=Unwatched)
     shutting_down: Callable[[], bool] = _never
     halo_home: Path | None = None
+    tool_use_id: str = ""
     environ: Mapping[str, str] = field(default_factory=child_environment, repr=False)
 
 

@@ -143,7 +143,7 @@ class _Command:
                     pipe.ignore()
                 else:
                     pipe.close()
-            self._watch.ended(self._pid)
+            self._watch.ended(self._pid, self._left_running)
 
     async def _drain(self) -> None:
         """Take what was written before the exit, without waiting for those who keep the pipe open."""

@@ -19,6 +19,10 @@ class MemoryTranscript:
         if user_texts:
             self.raw.add_user_blocks([{"type": "text", "text": text} for text in user_texts])
 
+    @property
+    def context_tokens(self) -> int:
+        return self.state.context_tokens
+
     def emit(self, *events) -> None:
         for event in events:
             self.frames.extend(mutation.frame() for mutation in self.state.apply(event))

@@ -1,0 +1,129 @@
+"""What compaction does to a history: where it is cut, what the summary looks like, which old results are cleared. Pure.
+
+Nothing here calls a model or knows who asks; see `compactor.py`. A cut never parts a tool call from its result.
+"""
+
+from dataclasses import dataclass
+
+from sessions_app.messages import SUMMARY_PREFIX, Block, RawMessage
+from sessions_app.raw_repair import blocks_of
+
+KEPT_MESSAGES = 5
+LOCAL_SUMMARY_CHARS = 15_000
+LOCAL_MESSAGE_CHARS = 800
+CLEARED = "[Old tool result content cleared]"
+# Tools whose results are bulk that a model rarely reads twice; others may still be reasoned about.
+BULKY_TOOLS = frozenset(
+    {"file_read", "file_write", "file_edit", "file_list", "grep", "glob", "shell_exec", "web_fetch"}
+)
+INSTRUCTION = (
+    "Summarize the conversation up to here, so that the work can go on from your summary alone. Keep: decisions and "
+    "why they were taken; files, code and other exact details; what is done, what is under way and what is still to "
+    "be done; errors met and how they were solved. Leave out courtesies, repetitions and long tool output. Write in "
+    "the language of the conversation. Call no tool. Answer with nothing but the summary."
+)
+_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A shorter history. `summary` is the text of its first message, `count` how many messages it stands for."""
+
+    messages: list[RawMessage]
+    summary: str
+    count: int
+
+
+def cut_index(messages: list[RawMessage], keep: int = KEPT_MESSAGES) -> int:
+    """How many leading messages a summary would replace: all but the last `keep`, moved down off a pair of call and
+    result. 0 when that leaves nothing worth a summary."""
+    cut = max(0, len(messages) - keep)
+    while cut > 0 and _begins_with_result(messages[cut]):
+        cut -= 1
+    only_a_summary = cut == 1 and _is_summary(messages[0])
+    return 0 if only_a_summary else cut
+
+
+def with_instruction(messages: list[RawMessage]) -> list[RawMessage]:
+    """The history with the request for a summary at its end; the messages themselves stay as they are."""
+    block: Block = {"type": "text", "text": INSTRUCTION}
+    if messages and messages[-1].get("role") == "user":
+        last = messages[-1]
+        return [*messages[:-1], {**last, "content": [*blocks_of(last), block]}]
+    return [*messages, {"role": "user", "content": [block]}]
+
+
+def compacted(messages: list[RawMessage], cut: int, summary: str, *, local: bool = False) -> Compacted:
+    """The summary in place of the first `cut` messages; of the kept results only the newest keeps its content."""
+    how = " (local fallback)" if local else ""
+    text = f"{SUMMARY_PREFIX}{cut} messages compacted{how}]\n{summary}"
+    head: RawMessage = {"role": "user", "content": [{"type": "text", "text": text}]}
+    kept = clear_old_results(messages[cut:], keep=1)
+    if kept and kept[0].get("role") == "user":  # two user messages in a row are refused by providers
+        kept = [{**kept[0], "content": [*head["content"], *blocks_of(kept[0])]}, *kept[1:]]
+        return Compacted(kept, text, cut)
+    return Compacted([head, *kept], text, cut)
+
+
+def local_summary(messages: list[RawMessage]) -> str:
+    """A summary without a model: the beginnings of what was said."""
+    lines = []
+    for message in messages:
+        text = "".join(block["text"] for block in blocks_of(message) if block.get("type") == "text")
+        if text.strip():
+            lines.append(f"[{message.get('role')}]: {text[:LOCAL_MESSAGE_CHARS]}")
+    return "\n\n".join(lines)[:LOCAL_SUMMARY_CHARS] or "(older turns contained only tool calls; no text retained)"
+
+
+def clear_old_results(messages: list[RawMessage], keep: int) -> list[RawMessage]:
+    """The messages with the content of bulky tools' results cleared, but for the newest `keep` calls."""
+    calls = [
+        block["id"]
+        for message in messages
+        if message.get("role") == "assistant"
+        for block in blocks_of(message)
+        if block.get("type") == "tool_use" and block.get("name") in BULKY_TOOLS
+    ]
+    old = set(calls[:-keep] if keep else calls)
+    return [_cleared(message, old) for message in messages] if old else messages
+
+
+def estimated_tokens(messages: list[RawMessage], system: str) -> int:
+    """A guess, until the next call tells the true number."""
+    return (sum(_characters(message) for message in messages) + len(system)) // _CHARS_PER_TOKEN
+
+
+def _characters(message: RawMessage) -> int:
+    count = 0
+    for block in blocks_of(message):
+        inner = block.get("content")
+        if isinstance(inner, list):
+            count += sum(len(str(part.get("text", ""))) for part in inner if isinstance(part, dict))
+        elif block.get("type") != "image":
+            count += len(str(inner or block.get("text") or block.get("input") or ""))
+    return count
+
+
+def _begins_with_result(message: RawMessage) -> bool:
+    blocks = blocks_of(message)
+    return message.get("role") == "user" and any(block.get("type") == "tool_result" for block in blocks)
+
+
+def _is_summary(message: RawMessage) -> bool:
+    blocks = blocks_of(message)
+    return bool(blocks) and str(blocks[0].get("text", "")).startswith(SUMMARY_PREFIX)
+
+
+def _cleared(message: RawMessage, calls: set[str]) -> RawMessage:
+    blocks = blocks_of(message)
+    if not any(block.get("type") == "tool_result" and block.get("tool_use_id") in calls for block in blocks):
+        return message
+    return {
+        **message,
+        "content": [
+            {**block, "content": CLEARED}
+            if block.get("type") == "tool_result" and block.get("tool_use_id") in calls
+            else block
+            for block in blocks
+        ],
+    }

@@ -1,0 +1,125 @@
+"""Compacts the history of one session: asks the model for a summary, falls back to a local one, tells the reader.
+
+When it is due and when it may be cancelled is the caller's business: `auto` before a model call, `manual` as a turn of
+its own, `overflow` after a call that the model refused for its length. The history changes in one step at the end,
+saved at once; whatever ends a compaction before that leaves it as it was. Pure: no Django.
+"""
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from agents_app.engine import compaction, texts
+from agents_app.engine.transcript import Transcript
+from agents_app.runtimes.base import ModelRequest, Reply, Runtime
+from agents_app.runtimes.errors import ModelError
+from sessions_app.events import Compacted, CompactionProgress, Notice, SummaryMade
+from sessions_app.messages import RawMessage
+from sessions_app.raw_repair import repair
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRules:
+    """When and how long. `threshold` in tokens, 0 for never; `timeout_s` seconds for the model's summary."""
+
+    threshold: int = 0
+    timeout_s: float = 300.0
+
+
+class Compactor:
+    """One per round. Remembers how long the history was after its last compaction, so as not to do it again at once."""
+
+    def __init__(self, transcript: Transcript, runtime: Runtime, request: ModelRequest, rules: CompactionRules):
+        self._transcript = transcript
+        self._runtime = runtime
+        self._request = request
+        self._rules = rules
+        self._length_after = 0
+
+    def is_due(self) -> bool:
+        """True when the last call filled the context beyond the threshold and there is something to summarize."""
+        if not self._rules.threshold or self._transcript.context_tokens <= self._rules.threshold:
+            return False
+        count = len(self._transcript.raw.messages)
+        if self._length_after and count < self._length_after + compaction.KEPT_MESSAGES:
+            return False
+        return compaction.cut_index(self._transcript.raw.messages) > 0
+
+    async def auto(self) -> None:
+        """Raises OSError and LeaseLost of the save; whatever the model does ends in a shorter or the same history."""
+        await self._run(manual=False)
+
+    async def manual(self) -> bool:
+        """False, and nothing announced, when there is nothing to compact."""
+        self._transcript.raw.replace_all(repair(self._transcript.raw.messages))
+        if compaction.cut_index(self._transcript.raw.messages) == 0:
+            return False
+        await self._run(manual=True)
+        return True
+
+    async def overflow(self) -> bool:
+        """Compact without the model, which has just refused this history for its length. False when nothing is left."""
+        messages = self._transcript.raw.messages
+        cut = compaction.cut_index(messages)
+        if cut == 0:
+            return False
+        self._transcript.emit(CompactionProgress("started"))
+        await self._land(compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True))
+        self._transcript.emit(CompactionProgress("done"))
+        return True
+
+    async def _run(self, *, manual: bool) -> None:
+        emit = self._transcript.emit
+        emit(CompactionProgress("started"), CompactionProgress("summarizing"))
+        emit(Notice(texts.compacting(self._transcript.context_tokens)))
+        done = False
+        try:
+            result = await self._compacted()
+            if result is None:
+                self._length_after = len(self._transcript.raw.messages)
+                emit(Notice(texts.COMPACTION_SKIPPED))
+            else:
+                await self._land(result, manual=manual)
+            done = True
+        except asyncio.CancelledError:
+            emit(Notice(texts.COMPACTION_CANCELLED))
+            done = True
+            raise
+        finally:
+            if not done:
+                emit(Notice(texts.COMPACTION_FAILED))
+            emit(CompactionProgress("done"))
+
+    async def _compacted(self) -> compaction.Compacted | None:
+        """The shorter history; None when the model answered without a word."""
+        messages = self._transcript.raw.messages
+        cut = compaction.cut_index(messages)
+        try:
+            async with asyncio.timeout(self._rules.timeout_s):
+                summary = await self._summary(compaction.with_instruction(messages))
+        except (ModelError, TimeoutError) as error:
+            logger.warning("no summary from the model, a local one is made: %s", error or "it took too long")
+            return compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True)
+        return compaction.compacted(messages, cut, summary) if summary else None
+
+    async def _summary(self, messages: list[RawMessage]) -> str:
+        request = replace(self._request, messages=messages)
+        async with aclosing(self._runtime.stream(request)) as parts:
+            async for part in parts:
+                if isinstance(part, Reply):
+                    return part.text.strip()
+        raise ModelError("The model's stream ended without a reply.", kind="network")
+
+    async def _land(self, result: compaction.Compacted, *, manual: bool = False) -> None:
+        transcript = self._transcript
+        transcript.raw.replace_all(result.messages)
+        self._length_after = len(result.messages)
+        transcript.emit(
+            Notice(texts.compacted(result.count, manual=manual)),
+            SummaryMade(result.summary),
+            Compacted(compaction.estimated_tokens(result.messages, self._request.system)),
+        )
+        await transcript.save()
