@@ -18,6 +18,9 @@ class Timing:
     worker_heartbeat: float = 2.0
     worker_dead: float = 8.0
     shutdown_grace: float = 4.0
+    row_write: float = 5.0
+    nudge_patience: float = 120.0
+    compaction: float = 300.0
     keepalive: float = 10.0
     client_silence: float = 180.0
 

@@ -134,6 +134,11 @@ def highest_seq(frames: Sequence[Frame]) -> int | None:
     return max((frame["seq"] for frame in frames if "seq" in frame), default=None)
 
 
+def lowest_seq(frames: Sequence[Frame]) -> int | None:
+    """The number of the first frame that has one."""
+    return next((frame["seq"] for frame in frames if frame.get("seq") is not None), None)
+
+
 _buses: "WeakKeyDictionary[asyncio.AbstractEventLoop, Bus]" = WeakKeyDictionary()
 _local: Bus | None = None
 

@@ -27,6 +27,8 @@ BATCH = 512
 VERIFY_EVERY_S = 15.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
+PAUSE_PER_TREE_S = 0.0002
+LONGEST_GATHER_S = 0.02
 _RESTARTED = "The event server began anew; take a snapshot."
 
 
@@ -138,6 +140,8 @@ class StreamReader:
                 pause = 0.0
                 if answer:
                     self._feed(answer)
+                    # A read names every stream: with many of them it is better to let some more come together.
+                    await asyncio.sleep(min(len(self._trees) * PAUSE_PER_TREE_S, LONGEST_GATHER_S))
                 else:  # quiet: perhaps because the client reconnected by itself, to a server that forgot
                     self._verified_at = 0.0
             except (RedisError, OSError, TimeoutError) as error:

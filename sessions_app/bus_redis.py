@@ -22,11 +22,13 @@ from sessions_app.bus import (
     encode_frame,
     ends_session,
     highest_seq,
+    lowest_seq,
     parse_id,
 )
 from sessions_app.bus_follow import MAX_BYTES, MAX_ENTRIES, Follower, Page
 from sessions_app.bus_hints import Channel, Hints, Listener
 from sessions_app.bus_reader import StreamReader, entries_of
+from sessions_app.bus_writer import Append, StreamWriter
 from sessions_app.identifiers import SessionKey
 
 T = TypeVar("T")
@@ -54,7 +56,8 @@ class RedisBus:
         self._redis = redis
         self._key = key
         self._expire_ms = max(1, int(expire_s * 1000))
-        self._kept = kept
+        self._writer = StreamWriter(redis, expire_ms=self._expire_ms, kept=kept)
+        self._unsaved: dict[str, int] = {}  # sessions whose newest number the marks hold as unsaved: what it was
         self._bounds = {"max_entries": max_entries, "max_bytes": max_bytes}
         self._notices = Channel(key("notices"), lost=(ANY_WORKSPACE, {"type": "session:changed"}))
         self._signals = Channel(key("signals"), lost={"kind": RESYNC})
@@ -66,9 +69,10 @@ class RedisBus:
     async def publish(self, key: SessionKey, frames: Sequence[Frame], *, saved_seq: int | None = None) -> None:
         ended = ends_session(frames)
         encoded = [encode_frame(frame) for frame in frames]
-        ids = await self._answer(self._append(key, encoded, 0 if ended else highest_seq(frames)))
+        ids = await self._answer(self._append(key, encoded, frames))
         seq = 0 if ended else saved_seq
         if seq is not None:
+            self._unsaved.pop(key.hash, None)
             await self._answer(self._move_mark(key, ids[-1] if ids else None, seq))
 
     async def mark(self, key: SessionKey) -> Mark | None:
@@ -136,18 +140,28 @@ class RedisBus:
         except (RedisError, OSError, TimeoutError) as error:
             raise BusError("The event server does not answer; what is said is kept and shown later.") from error
 
-    async def _append(self, key: SessionKey, encoded: list[bytes], last: int | None) -> list[str]:
-        """One round trip. Returns the ids of the new entries."""
-        stream, marks = self._stream(key), self._marks(key)
-        async with self._redis().pipeline(transaction=False) as pipe:
-            for raw in encoded:
-                pipe.xadd(stream, {"s": key.hash, "f": raw}, maxlen=self._kept, approximate=True)
-            if last is not None:
-                pipe.hset(marks, f"{key.hash}:last", str(last))
-            pipe.pexpire(stream, self._expire_ms)
-            pipe.pexpire(marks, self._expire_ms)
-            answers = await pipe.execute()
-        return [answer.decode() for answer in answers[: len(encoded)]]
+    async def _append(self, key: SessionKey, encoded: list[bytes], frames: Sequence[Frame]) -> list[str]:
+        last = self._last_to_write(key, frames)
+        try:
+            return await self._writer.append(Append(self._stream(key), self._marks(key), key.hash, encoded, last))
+        except BaseException:
+            self._unsaved.pop(key.hash, None)  # nobody knows what was written
+            raise
+
+    def _last_to_write(self, key: SessionKey, frames: Sequence[Frame]) -> int | None:
+        """What the marks must hold of the newest number. Once it lies beyond the mark it need not be told again.
+
+        Only as long as this process goes on where it stood: another one may have moved the mark in between.
+        """
+        if ends_session(frames):
+            self._unsaved.pop(key.hash, None)
+            return 0
+        highest = highest_seq(frames)
+        if highest is None:
+            return None
+        before = self._unsaved.get(key.hash)
+        self._unsaved[key.hash] = highest
+        return None if before is not None and lowest_seq(frames) == before + 1 else highest
 
     async def _move_mark(self, key: SessionKey, stream_id: str | None, seq: int) -> None:
         if stream_id is None:

@@ -85,6 +85,44 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryMade:
+    """A compaction replaced the beginning of the history by this text; the log keeps what it stands for."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The history is shorter now; `context_tokens` is an estimate until the next call."""
+
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionProgress:
+    """For a progress display: `started`, `summarizing`, `done`."""
+
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildStarted:
+    """This session gave a sub-agent something to do: a brief, a question, an interruption."""
+
+    session_id: str
+    agent_name: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildReported:
+    """A sub-agent's report lands in this session."""
+
+    session_id: str
+    agent_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The round ended in an error that a person must hear of."""
 
@@ -109,7 +147,9 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The run is over and its lease released."""
+    """The run is over and its lease released; with `batch_boundary` only a round is, and another one follows."""
+
+    batch_boundary: bool = False
 
 
 Event = (
@@ -122,6 +162,11 @@ Event = (
     | CallFinished
     | CallDiscarded
     | Notice
+    | SummaryMade
+    | Compacted
+    | CompactionProgress
+    | ChildStarted
+    | ChildReported
     | Failed
     | RoundFinished
     | RoundStarted

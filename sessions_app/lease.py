@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
@@ -18,6 +19,7 @@ from halo_project.errors import Conflict
 from halo_project.timing import Timing
 from sessions_app.models import AgentSession, SessionRun
 from sessions_app.process_identity import ProcessIdentity, is_alive
+from sessions_app.tree import lock_sessions
 
 
 class LeaseLost(Conflict):
@@ -37,6 +39,7 @@ class Lease:
     belief_s: float
     round: int = 1
     base_row: str | None = None
+    landed_row: str | None = None  # newest user row of the round that the dead holder was in
     takeovers: int = 0
     taken_over: bool = False
     commands: list = field(default_factory=list)  # process groups the dead holder left behind
@@ -68,8 +71,7 @@ def is_running(session: AgentSession) -> bool:
 
 def lock_session(session_pk: int) -> AgentSession | None:
     """The session's row, locked until the transaction ends. On SQLite the transaction itself is the lock."""
-    locked = AgentSession.objects.select_for_update(of=("self",)).select_related("workspace")
-    return locked.filter(pk=session_pk).first()
+    return lock_sessions([session_pk]).get(session_pk)
 
 
 def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
@@ -102,6 +104,7 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         run = SessionRun(session=session, run_id=uuid.uuid4(), kind=kind, round=1, acquired_at=now)
     else:
         run.takeovers += 1
+        run.recovering = run.recovering or run.kind in RUN_KINDS
         run.kind = kind
     run.owner, run.host, run.pid, run.pid_started = owner.token, owner.host, owner.pid, owner.pid_started
     run.generation, run.heartbeat_at = session.generation, now
@@ -114,6 +117,7 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         belief_s=timing.lease_belief,
         round=run.round,
         base_row=run.base_row,
+        landed_row=run.landed_row,
         takeovers=run.takeovers,
         taken_over=taken_over,
         commands=commands,
@@ -122,12 +126,15 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
     )
 
 
-def held_run(lease: Lease) -> SessionRun:
-    """The row of a held lease, inside a transaction. Raises LeaseLost when another generation holds the session."""
-    session = lock_session(lease.session_pk)
+def held_run(lease: Lease, others: Iterable[int] = ()) -> SessionRun:
+    """The row of a held lease, inside a transaction. Raises LeaseLost when another generation holds the session.
+
+    others: sessions whose rows the transaction writes, too. All are locked in one order, so that no two wait in a ring.
+    """
+    session = lock_sessions([lease.session_pk, *others]).get(lease.session_pk)
     # A second query: one that joined both could give a run as it was before the lock was waited for (PostgreSQL).
     run = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).first()
-    if run is None:
+    if run is None or session is None:
         lease.lost = True
         raise LeaseLost("This session was taken over by another process.")
     run.session = session
@@ -191,6 +198,13 @@ def note_deleting_rows(lease: Lease, row_ids: list[str]) -> None:
 def note_commands(lease: Lease, groups: list) -> None:
     """Record the process groups that a turn's commands run in, so that a sweep can end what a killed worker left."""
     SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(commands=groups)
+
+
+def note_progress(lease: Lease, columns: dict[str, Any]) -> None:
+    """Columns of the session's row in the middle of a round; nothing happens once another generation holds it."""
+    AgentSession.objects.filter(
+        pk=lease.session_pk, generation=lease.generation, run__generation=lease.generation
+    ).update(**columns)
 
 
 def dead_runs(now: datetime, timing: Timing) -> list[int]:

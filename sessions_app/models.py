@@ -53,6 +53,8 @@ class AgentSession(models.Model):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
+    run_workspace = models.TextField(null=True, blank=True)  # an internal agent's: the folder its tools work on
+    cut_offs = models.IntegerField(default=0)  # runs that died since a round last came to its end
     generation = models.BigIntegerField(default=0)  # counts lease holders, never reset
     deleting = models.BooleanField(default=False)  # tombstone: writers must not write any more
     last_stamp_ms = models.BigIntegerField(default=0)  # arrival stamps are monotonic per session
@@ -85,6 +87,7 @@ class QueuedMessage(models.Model):
     class Kind(models.TextChoices):
         PERSON = "person"
         AGENT = "agent"
+        BRIEF = "brief"  # what a sub-session was started for
         NUDGE = "nudge"
         CRON = "cron"
         CONTROL = "control"
@@ -95,6 +98,7 @@ class QueuedMessage(models.Model):
         FOLDED = "folded"
         DROPPED = "dropped"
         FAILED = "failed"
+        HELD = "held"  # a nudge that still gathers what it tells; becomes queued with the tree's last dead run
 
     session = models.ForeignKey(AgentSession, on_delete=models.CASCADE, related_name="queue")
     kind = models.CharField(max_length=10, choices=Kind.choices)
@@ -122,6 +126,7 @@ class QueuedMessage(models.Model):
         ]
         indexes = [
             models.Index(fields=["session", "id"], name="queued_open", condition=models.Q(state="queued")),
+            models.Index(fields=["session"], name="queued_held", condition=models.Q(state="held")),
         ]
 
 
@@ -144,6 +149,8 @@ class SessionRun(models.Model):
     heartbeat_at = models.DateTimeField()
     base_row = models.CharField(max_length=64, null=True, blank=True)
     takeovers = models.IntegerField(default=0)
+    landed_row = models.CharField(max_length=64, null=True, blank=True)  # newest user row of the present round
+    recovering = models.BooleanField(default=False)  # taken over, and its tree not yet put in order
     round = models.IntegerField(default=0)
     commands = models.JSONField(default=list, blank=True)  # [[pgid, start time]] of running shell commands
     deleting_rows = models.JSONField(default=list, blank=True)  # rows a maintenance run takes out of both logs

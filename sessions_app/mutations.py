@@ -5,7 +5,7 @@ bus carries the frame itself, so a live viewer and a late one read the same byte
 Field names are those of the 2.0 WebSocket protocol plus `rowId`, `block`, `offset`, `at`; see docs/websocket.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sessions_app.messages import Block, Row
@@ -46,6 +46,9 @@ class RowAdded:
                 "usage": row.get("usage"),
                 "row": _without(row, "turnId", "modelId", "usage"),
             }
+        elif kind in ("agent_start", "agent_done"):
+            task = {"task": row["content"]} if kind == "agent_start" else {}
+            frame = {"type": kind.replace("_", ":"), **task, "taskId": row["taskId"], "row": row}
         elif self.code is not None:
             text = row["content"].removeprefix("Error: ")
             frame = {"type": "error", "error": text, "code": self.code, "row": row}
@@ -171,9 +174,10 @@ class Signal:
 
     type: str
     agent_name: str = ""
+    fields: Frame = field(default_factory=dict)
 
     def frame(self) -> Frame:
-        frame: Frame = {"type": self.type}
+        frame: Frame = {"type": self.type, **self.fields}
         if self.agent_name:
             frame["agentName"] = self.agent_name
         return frame

@@ -17,18 +17,22 @@ State = QueuedMessage.State
 
 @dataclass(slots=True)
 class Batch:
-    """What the next round is made of. With `stop` the rows are folded into the history and no model is asked."""
+    """What the next round is made of. With `stop` the rows are folded into the history and no model is asked.
+
+    With `compact` there are no rows: the history is made shorter, as a turn of its own.
+    """
 
     rows: list[QueuedMessage] = field(default_factory=list)
     stop: QueuedMessage | None = None
+    compact: QueuedMessage | None = None
     interrupts: list[QueuedMessage] = field(default_factory=list)
 
     @property
     def controls(self) -> list[QueuedMessage]:
-        return [*self.interrupts, *([self.stop] if self.stop is not None else [])]
+        return [*self.interrupts, *(row for row in (self.stop, self.compact) if row is not None)]
 
     def __bool__(self) -> bool:
-        return bool(self.rows) or self.stop is not None or bool(self.interrupts)
+        return bool(self.rows) or bool(self.controls)
 
 
 def stamp_of(message: QueuedMessage) -> str:
@@ -100,6 +104,10 @@ def next_batch(session_pk: int, ended_round: str) -> Batch:
             elif row.control == "stop":
                 batch.stop = row
                 return batch
+            elif row.control == "compact":
+                if not batch:
+                    batch.compact = row
+                return batch
             else:
                 batch.interrupts.append(row)
         elif row.kind == Kind.CRON:
@@ -108,6 +116,9 @@ def next_batch(session_pk: int, ended_round: str) -> Batch:
             return batch
         else:
             batch.rows.append(row)
+    if not batch.rows and batch.interrupts:  # what they interrupted is over, and nothing was waiting for that
+        settle(batch.interrupts, State.LANDED)
+        batch.interrupts = []
     return batch
 
 
@@ -150,6 +161,28 @@ def carry_over(controls: list[QueuedMessage], round_id: str) -> None:
     """Controls that make the coming round what it is belong to it until it lands: a crash must not forget them."""
     if controls:
         QueuedMessage.objects.filter(pk__in=[row.pk for row in controls]).update(control_round=round_id)
+
+
+def drop(session_pk: int) -> None:
+    """Take back all that waits: the session is archived, and nothing more is said to it. The caller holds its lock."""
+    QueuedMessage.objects.filter(session_id=session_pk, state__in=[State.QUEUED, State.FAILED, State.HELD]).update(
+        state=State.DROPPED, text="", images=[]
+    )
+
+
+def is_stopping(session_pk: int) -> bool:
+    """Whether a stop waits to be obeyed."""
+    return QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED, control="stop").exists()
+
+
+def drop_held(session_pk: int) -> None:
+    """Take back a nudge that still gathers: the session is stopped, and nothing may wake it."""
+    QueuedMessage.objects.filter(session_id=session_pk, state=State.HELD).update(state=State.DROPPED, text="")
+
+
+def agent_rows_waiting(session_pk: int) -> int:
+    """How many messages of agents, which may pile up without anybody noticing, wait for this session."""
+    return QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED, kind=Kind.AGENT).count()
 
 
 def requeue_failed(session: AgentSession) -> None:

@@ -17,6 +17,14 @@ class RawHistory:
         self.messages = messages
         self.first_changed = len(messages)
         self._saved_count = len(messages)
+        self._call_ids: set[str] | None = None
+
+    @property
+    def call_ids(self) -> set[str]:
+        """Ids of all tool calls this history has held since it was loaded, also of those compacted away since."""
+        if self._call_ids is None:
+            self._call_ids = {call for message in self.messages for call in _calls(message)}
+        return self._call_ids
 
     @property
     def changed(self) -> bool:
@@ -26,6 +34,8 @@ class RawHistory:
     def append(self, message: RawMessage) -> None:
         self._touch(len(self.messages))
         self.messages.append(message)
+        if self._call_ids is not None:
+            self._call_ids.update(_calls(message))
 
     def replace_last(self, message: RawMessage) -> None:
         self._touch(len(self.messages) - 1)
@@ -77,6 +87,13 @@ class RawHistory:
         texts = [block for block in _blocks(self.messages[-1]) if block.get("type") == "text"]
         return bool(texts) and str(texts[-1].get("text", "")).startswith(f"[{stamp}]")
 
+    def ends_with_text(self, ending: str) -> bool:
+        """True when the newest words are the model's and end so."""
+        if not self.messages or self.messages[-1].get("role") != "assistant":
+            return False
+        blocks = _blocks(self.messages[-1])
+        return bool(blocks) and str(blocks[-1].get("text", "")).endswith(ending)
+
     def has_open_turn(self) -> bool:
         """True when the last words are a user's or a tool's: the model still owes an answer."""
         if not self.messages:
@@ -88,6 +105,10 @@ class RawHistory:
 
     def _touch(self, index: int) -> None:
         self.first_changed = min(self.first_changed, index)
+
+
+def _calls(message: RawMessage) -> list[str]:
+    return [str(block.get("id")) for block in _blocks(message) if block.get("type") == "tool_use"]
 
 
 def _blocks(message: RawMessage) -> list[Block]:

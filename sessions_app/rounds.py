@@ -4,7 +4,7 @@
 before it is seen by the holder, one committed after it finds no run and its own wake-up starts one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -54,8 +54,11 @@ def begin(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, tim
         lease = leases.acquire(session, kind, owner, now, timing) if session is not None else None
         if session is None or lease is None:
             return None
+        if session.archived_at is not None:
+            queue.drop(session_pk)
         # A taken-over run first recovers; its batch is taken afterwards, by `finish`.
         batch = queue.Batch() if lease.taken_over else queue.next_batch(session_pk, "")
+        queue.carry_over(batch.controls, lease.round_id)
         if not lease.taken_over and not batch and kind == SessionRun.Kind.TURN:
             SessionRun.objects.filter(session_id=session_pk).delete()
             return None
@@ -70,40 +73,58 @@ def landed(
     columns: Columns,
     base_row: str | None,
 ) -> None:
-    """The rows are in both files now, the controls are obeyed. `base_row` is stored with a run's first landing only."""
+    """The rows are in both files now. `controls`: those that are obeyed with that. `base_row` is stored with a run's
+    first landing only."""
     with transaction.atomic():
         run = leases.held_run(lease)
         if run.base_row is None:
             run.base_row = base_row or ""
-            run.save(update_fields=["base_row"])
+        if rows and state == queue.State.LANDED:
+            run.landed_row = rows[-1].row_id
+        run.save(update_fields=["base_row", "landed_row"])
         lease.base_row = run.base_row
         queue.settle(rows, state)
         queue.settle(controls, queue.State.LANDED)
         columns.apply(run.session)
 
 
-def finish(
-    lease: leases.Lease,
-    columns: Columns,
-    owed: Callable[[], None],
-    ended_round: str,
-    now: datetime,
-    *,
-    was_run: bool = True,
-) -> queue.Batch | None:
-    """End a round: write what it owes, then take the next batch, or release the lease (None).
+@dataclass(slots=True)
+class Ending:
+    """What the end of a round brings into its transaction.
 
-    was_run: a round really came to its end, so earlier takeovers of this run count no more.
+    obeyed: controls that made the round what it was. others: keys of sessions whose rows `owed` writes. prepare: adds
+    rows that belong into the next batch. owed: writes what the round owes, told what follows it. stopped: it was a
+    stop, and when nothing follows the session is marked so. was_run: a round really came to its end, so earlier
+    takeovers of this run count no more.
     """
+
+    columns: Columns
+    obeyed: list[QueuedMessage] = field(default_factory=list)
+    others: Sequence[int] = ()
+    prepare: Callable[[AgentSession, SessionRun], None] = lambda session, run: None
+    owed: Callable[[queue.Batch], None] = lambda following: None
+    stopped: bool = False
+    was_run: bool = True
+
+
+def finish(lease: leases.Lease, ending: Ending, ended_round: str, now: datetime) -> queue.Batch | None:
+    """End a round: write what it owes, then take the next batch, or release the lease (None). Raises LeaseLost."""
     with transaction.atomic():
-        run = leases.held_run(lease)
-        owed()
-        columns.apply(run.session)
+        run = leases.held_run(lease, ending.others)
+        queue.settle(ending.obeyed, queue.State.LANDED)
+        ending.columns.apply(run.session)
+        ending.prepare(run.session, run)
+        if run.session.archived_at is not None:
+            queue.drop(lease.session_pk)
         batch = queue.next_batch(lease.session_pk, ended_round)
+        if ending.stopped and not batch:
+            Columns(fixed={"stopped_at": now}).apply(run.session)
+        ending.owed(batch)
         if batch:
             run.round += 1
-            run.takeovers = 0 if was_run else run.takeovers
-            run.save(update_fields=["round", "takeovers"])
+            run.takeovers = 0 if ending.was_run else run.takeovers
+            run.recovering, run.landed_row = False, None
+            run.save(update_fields=["round", "takeovers", "recovering", "landed_row"])
             lease.round = run.round
             queue.carry_over(batch.controls, lease.round_id)
             return batch
@@ -111,12 +132,13 @@ def finish(
         return None
 
 
-def fail(lease: leases.Lease, sentence: str, columns: Columns) -> list[QueuedMessage]:
+def fail(lease: leases.Lease, sentence: str, ending: Ending) -> list[QueuedMessage]:
     """Nobody can answer: the queued messages wait with the reason, and the lease is released. Raises LeaseLost."""
     with transaction.atomic():
-        run = leases.held_run(lease)
-        columns.apply(run.session)
+        run = leases.held_run(lease, ending.others)
+        ending.columns.apply(run.session)
         failed = queue.fail_queued(lease.session_pk, sentence)
+        ending.owed(queue.Batch())
         run.delete()
         return failed
 

@@ -74,6 +74,18 @@ def claim(root: Path) -> bool:
     return True
 
 
+def may_reconcile(root: Path) -> bool:
+    """Whether this process may stop and nudge sessions of the workspace whose runs died.
+
+    Not with the badge DEV, and not where another installation's server is at work: rather leave an orphan than stop
+    what is alive.
+    """
+    if settings.HALO.badge == "DEV":
+        return False
+    holder = holder_of(root)
+    return holder is None or holder.installation == settings.HALO_HOME.installation_id()
+
+
 def _is_locked(path: Path) -> bool:
     """Whether some process holds the lock on this file: a running server's processes all do."""
     try:

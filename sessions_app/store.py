@@ -88,6 +88,10 @@ class SessionStore:
     def raw(self) -> RawHistory:
         return self.logs.raw
 
+    @property
+    def context_tokens(self) -> int:
+        return self.logs.state.context_tokens
+
     def emit(self, *events: Event) -> list[Mutation]:
         """Fold events into the UI state and hand their frames to the viewers. Nothing is written yet."""
         mutations = [mutation for event in events for mutation in self.state.apply(event)]

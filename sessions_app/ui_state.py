@@ -24,6 +24,7 @@ from sessions_app.mutations import (
     ToolResultAdded,
 )
 
+CHILD_TASK_CHARS = 200  # of a brief, in the line that tells of it
 RESULT_LINE_CHARS = 500  # of a tool's output, in the `content` line of its row
 
 
@@ -263,7 +264,38 @@ class UIState:
 
     @apply.register
     def _(self, event: ev.Completed) -> list[Mutation]:
-        return [Signal("chat:complete")]
+        return [Signal("chat:complete", fields={"batchBoundary": True} if event.batch_boundary else {})]
+
+    @apply.register
+    def _(self, event: ev.SummaryMade) -> list[Mutation]:
+        done = self._finish_completed()
+        row = make_row(
+            id=self._new_id(),
+            type="user",
+            role="user",
+            content=event.text,
+            timestamp=self._clock(),
+            compactSummary=True,
+        )
+        return [*done, self._add(row)]
+
+    @apply.register
+    def _(self, event: ev.Compacted) -> list[Mutation]:
+        self.context_tokens = event.context_tokens
+        return [Signal("session:compacted", fields={"contextTokens": event.context_tokens})]
+
+    @apply.register
+    def _(self, event: ev.CompactionProgress) -> list[Mutation]:
+        return [Signal(f"compact:{event.step}")]
+
+    @apply.register
+    def _(self, event: ev.ChildStarted) -> list[Mutation]:
+        return [self._add(self._child_row("agent_start", event.session_id, event.agent_name, event.task))]
+
+    @apply.register
+    def _(self, event: ev.ChildReported) -> list[Mutation]:
+        done = self._finish_completed()
+        return [*done, self._add(self._child_row("agent_done", event.session_id, event.agent_name, ""))]
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -279,6 +311,18 @@ class UIState:
             timestamp=self._clock(),
             agentName=self.agent_name,
             **fields,
+        )
+
+    def _child_row(self, kind: str, session_id: str, agent_name: str, task: str) -> Row:
+        """A line about a sub-session. It carries that session's id, so no reader takes it for a word of this one."""
+        return make_row(
+            id=self._new_id(),
+            type=kind,
+            role="system",
+            content=task[:CHILD_TASK_CHARS],
+            timestamp=self._clock(),
+            agentName=agent_name,
+            taskId=session_id,
         )
 
     def _add(self, row: Row) -> RowAdded:

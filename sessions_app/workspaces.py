@@ -74,18 +74,35 @@ def scaffold(root: Path) -> None:
 
 
 def find_session(workspace: Workspace | None, session_id: str) -> AgentSession | None:
+    """The session of that id in the workspace, or the one that an internal agent has there."""
     if workspace is None:
         return None
     session = AgentSession.objects.filter(workspace=workspace, session_id=session_id).first()
     if session is not None:
         session.workspace = workspace  # known already; a coroutine that asks for it later must not cause a query
-    return session
+        return session
+    internal = AgentSession.objects.select_related("workspace").filter(
+        session_id=session_id,
+        run_workspace=workspace.path,
+        workspace__path=str(settings.HALO_HOME.internal_sessions),
+    )
+    return internal.first()
 
 
 def create_session(
-    workspace: Workspace, session_id: str, *, agent_id: str, agent_name: str, now: datetime, description: str = ""
+    workspace: Workspace,
+    session_id: str,
+    *,
+    agent_id: str,
+    agent_name: str,
+    now: datetime,
+    description: str = "",
+    run_workspace: str | None = None,
 ) -> AgentSession:
-    """A new row. Raises Conflict when another session of this agent already owns files of that name."""
+    """A new row. Raises Conflict when another session of this agent already owns files of that name.
+
+    run_workspace: the folder its tools work on, where that is not the one it is kept in.
+    """
     taken = (
         AgentSession.objects.filter(workspace=workspace, agent_id=agent_id, leaf_key=leaf(session_id).lower())
         .exclude(session_id=session_id)
@@ -105,6 +122,7 @@ def create_session(
             agent_name=agent_name,
             leaf_key=leaf(session_id).lower(),
             description=description,
+            run_workspace=run_workspace,
             created_at=now,
             updated_at=now,
         )

@@ -54,8 +54,12 @@ async def test_one_reader_serves_all_followers_of_all_trees(bus):
         await bus.publish(SessionKey(1, f"tree{n}"), text_frames(1, 1))
     for collector in collectors:
         await collector.until(1)
-    connected = await bus._redis().client_list(_type="normal")
-    blocked = [client for client in connected if "b" in client["flags"]]
+    blocked: list[dict] = []
+    async with asyncio.timeout(60):
+        while not blocked:  # between two reads nobody is blocked
+            connected = await bus._redis().client_list(_type="normal")
+            blocked = [client for client in connected if "b" in client["flags"]]
+            await asyncio.sleep(0.01)
     assert len(blocked) == 1
     for collector in collectors:
         await collector.close()

@@ -11,7 +11,7 @@ from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
 from sessions_app.process_identity import ProcessIdentity, host_id, started_at, this_process
-from sessions_app.rounds import Columns
+from sessions_app.rounds import Columns, Ending
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,8 +42,8 @@ def begin(session, owner=None, now=None):
     return rounds.begin(session.pk, TURN, owner or this_process(), now or utcnow(), TIMING)
 
 
-def finish(begun):
-    return rounds.finish(begun.lease, Columns(), lambda: None, begun.lease.round_id, utcnow())
+def finish(begun, **ending):
+    return rounds.finish(begun.lease, Ending(Columns(), **ending), begun.lease.round_id, utcnow())
 
 
 def texts(batch):
@@ -210,12 +210,12 @@ def test_what_a_round_owes_fails_together_with_its_end(session):
     begun = begin(session)
     queue.settle(begun.batch.rows, queue.State.LANDED)
 
-    def owed():
+    def owed(following):
         AgentSession.objects.update(title="written by the outcome")
         raise RuntimeError("the outcome cannot be written")
 
     with pytest.raises(RuntimeError):
-        rounds.finish(begun.lease, Columns(), owed, begun.lease.round_id, utcnow())
+        finish(begun, owed=owed)
     session.refresh_from_db()
     assert session.title is None and SessionRun.objects.exists()
 
@@ -234,7 +234,7 @@ def test_a_stop_is_not_forgotten_by_a_crash_before_it_lands(session):
     control(session, "stop", begun.lease.round_id)
     assert finish(begun).stop is not None
     again = begin(session)
-    batch = rounds.finish(again.lease, Columns(), lambda: None, again.lease.round_id, utcnow(), was_run=False)
+    batch = finish(again, was_run=False)
     assert batch.stop is not None and texts(batch) == ["to be folded"]
 
 
@@ -253,29 +253,15 @@ def test_takeovers_count_until_a_round_really_ends(session):
     begin(session, DEAD)
     second = begin(session)
     say(session, "next")
-    rounds.finish(second.lease, Columns(), lambda: None, second.lease.round_id, utcnow(), was_run=False)
+    finish(second, was_run=False)
     assert SessionRun.objects.get().takeovers == 1
-    rounds.finish(second.lease, Columns(), lambda: None, second.lease.round_id, utcnow())
+    finish(second)
     assert SessionRun.objects.get().takeovers == 0
 
 
 def test_a_release_without_a_round_still_keeps_the_event_number(session):
     say(session)
     begun = begin(session)
-    assert [row.text for row in rounds.fail(begun.lease, "no key", Columns(fixed={"event_seq": 41}))] == ["hi"]
+    assert [row.text for row in rounds.fail(begun.lease, "no key", Ending(Columns(fixed={"event_seq": 41})))] == ["hi"]
     session.refresh_from_db()
     assert session.event_seq == 41 and not SessionRun.objects.exists()
-
-
-def test_a_second_crash_of_one_run_has_a_nudge_of_its_own(session):
-    """`takeovers` begins anew with each round that really ended; the origin of a nudge is unique for ever."""
-    from agents_app.recovery import nudge_origin
-
-    say(session)
-    begin(session, DEAD)
-    first = begin(session, DEAD)
-    say(session, "more")
-    rounds.finish(first.lease, Columns(), lambda: None, first.lease.round_id, utcnow())
-    second = begin(session)
-    assert (second.lease.run_id, second.lease.takeovers) == (first.lease.run_id, first.lease.takeovers)
-    assert nudge_origin(second.lease) != nudge_origin(first.lease)
