@@ -6,18 +6,19 @@ a pending row for the viewers) that may be lost without harm. Runs and session f
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from agents_app import deletion, exchange_deletion
+from agents_app import delegation, deletion, exchange_deletion
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.inbound_images import InboundImage, save_images
-from agents_app.wake import dispatch_soon, signal_soon
+from agents_app.wake import dispatch_soon, signal_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest, Conflict, NotFound
@@ -27,8 +28,14 @@ from sessions_app.exchange import Exchange
 from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
 from sessions_app.lease import is_running, lock_session
 from sessions_app.log.encode import clean_text
-from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
-from sessions_app.workspaces import create_session, find_session, known_workspace, open_workspace
+from sessions_app.models import AgentSession, QueuedMessage, Workspace
+from sessions_app.workspaces import (
+    create_session,
+    find_session,
+    internal_workspace,
+    known_workspace,
+    open_workspace,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -82,13 +89,55 @@ async def send(
 
 
 async def stop(*, workspace: str, session_id: str) -> bool:
-    """End the running round and fold what is queued into the history. False when there was nothing to stop."""
-    return await _control(workspace, session_id, "stop")
+    """End the running round and fold what is queued into the history; the same for all below it.
+
+    False when there was nothing to stop. Raises NotFound.
+    """
+    return await _act(workspace, session_id, lambda session: delegation.stop(session.pk, None, utcnow())) > 0
 
 
 async def interrupt(*, workspace: str, session_id: str) -> bool:
     """End the running round now; what is queued becomes the next one. False when there was nothing to interrupt."""
-    return await _control(workspace, session_id, "interrupt")
+    return await _act(workspace, session_id, lambda session: delegation.interrupt(session.pk, utcnow())) > 0
+
+
+async def archive(*, workspace: str, session_id: str) -> int:
+    """Put the session and all below it away; returns how many. What waits is discarded. Raises NotFound."""
+    return await _act(workspace, session_id, lambda session: delegation.archive(session.pk, None, utcnow()))
+
+
+async def compact(*, workspace: str, session_id: str) -> None:
+    """Have the history made shorter, as a turn of its own that a stop cancels.
+
+    Raises NotFound, Conflict (running, archived, deleted).
+    """
+    await _act(workspace, session_id, _enqueue_compaction)
+
+
+def _enqueue_compaction(found: AgentSession) -> delegation.Done:
+    with transaction.atomic():
+        session = _lock_for_sending(found)
+        if is_running(session) or queue.has_queued(session.pk):
+            raise Conflict("The agent is at work here; compact when it is done.", code="running")
+        queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control="compact")
+        return delegation.Done(session, wake=[session.pk], count=1)
+
+
+async def _act(workspace: str, session_id: str, action: Callable[[AgentSession], delegation.Done]) -> int:
+    """Find the session, act in one transaction, then tell the workers. Returns how many sessions were concerned."""
+    try:
+        done = await db(lambda: action(_existing(workspace, session_id)))
+    except delegation.Refused as refusal:  # it went away between the two looks
+        raise NotFound("There is no such session in this workspace.", code="session_missing") from refusal
+    await wake_all(done.wake, done.signals)
+    return done.count
+
+
+def _existing(workspace: str, session_id: str) -> AgentSession:
+    session = find_session(known_workspace(workspace, utcnow()), check_session_id(session_id))
+    if session is None:
+        raise NotFound("There is no such session in this workspace.", code="session_missing")
+    return session
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +158,26 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
     if draft.agent_id is not None:
         check_agent_id(draft.agent_id)
     workspace = open_workspace(draft.workspace, now)
-    earlier = queue.find_by_client_id(workspace.pk, draft.client_msg_id)
-    if earlier is not None:
-        return _accepted(earlier, duplicate=True), []
     session_id = draft.session_id or new_session_id()
     session = find_session(workspace, session_id)
     agent = _answering_agent(workspace, session, draft.agent_id)
+    home = _home_of(workspace, session, agent, now)
+    earlier = queue.find_by_client_id(home.pk, draft.client_msg_id)
+    if earlier is not None:
+        return _accepted(earlier, duplicate=True), []
     choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))  # raises when nobody can answer
     images = save_images(Path(workspace.path), draft.images, now)
     try:
         with transaction.atomic():
             if session is None:
-                session = create_session(workspace, session_id, agent_id=agent.agent_id, agent_name=agent.name, now=now)
+                session = create_session(
+                    home,
+                    session_id,
+                    agent_id=agent.agent_id,
+                    agent_name=agent.name,
+                    now=now,
+                    run_workspace=None if home.pk == workspace.pk else workspace.path,
+                )
             else:
                 session = _lock_for_sending(session)
             busy = is_running(session)
@@ -135,7 +192,7 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
             )
     except IntegrityError:
         # The same message, or the first message of the same new session, was committed a moment ago by somebody else.
-        earlier = queue.find_by_client_id(workspace.pk, draft.client_msg_id)
+        earlier = queue.find_by_client_id(home.pk, draft.client_msg_id)
         if earlier is None:
             raise Conflict("Another message created this session at the same moment; send it again.") from None
         return _accepted(earlier, duplicate=True), []
@@ -156,6 +213,13 @@ def _answering_agent(workspace: Workspace, session: AgentSession | None, agent_i
     if session is not None:
         return load_agent(session.agent_id, root, home)
     return load_agent(agent_id or default_agent_id(root, home), root, home)
+
+
+def _home_of(workspace: Workspace, session: AgentSession | None, agent: AgentConfig, now: datetime) -> Workspace:
+    """Where the session is kept: those of internal agents belong to no folder of a person."""
+    if session is not None:
+        return session.workspace
+    return internal_workspace(now) if agent.internal else workspace
 
 
 def _lock_for_sending(found: AgentSession) -> AgentSession:
@@ -182,34 +246,6 @@ async def _publish_pending(accepted: Accepted, draft: _Draft, images: list[dict[
         await get_bus().publish(accepted.key, [frame])
     except BusError as error:
         logger.warning("viewers do not see a pending message yet: %s", error)
-
-
-async def _control(workspace: str, session_id: str, control: str) -> bool:
-    found = await db(_enqueue_control, workspace, session_id, control)
-    if found is None:
-        return False
-    session_pk, round_id, row = found
-    await asyncio.gather(dispatch_soon(session_pk), signal_soon(session_pk, control, round_id, row))
-    return True
-
-
-def _enqueue_control(workspace: str, session_id: str, control: str) -> tuple[int, str, int] | None:
-    session = find_session(known_workspace(workspace, utcnow()), check_session_id(session_id))
-    if session is None:
-        raise NotFound("There is no such session in this workspace.", code="session_missing")
-    with transaction.atomic():
-        session = lock_session(session.pk)
-        if session is None:
-            return None
-        run = SessionRun.objects.filter(session=session).first()
-        if run is None and not queue.has_queued(session.pk):
-            return None
-        round_id = f"{run.run_id}:{run.round}" if run is not None else ""
-        same = QueuedMessage.objects.filter(
-            session=session, state=queue.State.QUEUED, control=control, control_round=round_id
-        ).first()
-        row = same or queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control=control, control_round=round_id)
-    return session.pk, round_id, row.pk
 
 
 async def delete(*, workspace: str, session_id: str) -> int:

@@ -7,10 +7,10 @@ import asyncio
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 
 from agents_app.process_ledger import end_leftovers
-from agents_app.wake import signal_soon
+from agents_app.reports import tell_parent
+from agents_app.wake import Signal, signal_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict, NotFound
@@ -20,6 +20,7 @@ from sessions_app.bus import BusError, get_bus
 from sessions_app.identifiers import SessionKey, check_session_id
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.process_identity import this_process
+from sessions_app.tree import is_active, lock_subtree, parent_of
 from sessions_app.workspaces import find_session, known_workspace, paths_of
 
 WAIT_FOR_HOLDER_S = 5.0
@@ -27,7 +28,8 @@ WAIT_FOR_HOLDER_S = 5.0
 
 async def delete(*, workspace: str, session_id: str) -> int:
     """Delete the session and all below it; returns how many. Raises NotFound; Conflict while one still ends."""
-    sessions = await db(_tombstone, workspace, session_id)
+    sessions, woken = await db(_tombstone, workspace, session_id)
+    await wake_all(woken, [Signal(pk, "message") for pk in woken])
     for session in sessions:
         await signal_soon(session.pk, "delete")
     pending = {session.pk for session in sessions}
@@ -44,25 +46,21 @@ async def delete(*, workspace: str, session_id: str) -> int:
     return len(sessions)
 
 
-def _tombstone(workspace: str, session_id: str) -> list[AgentSession]:
+def _tombstone(workspace: str, session_id: str) -> tuple[list[AgentSession], list[int]]:
+    """The sessions that are to go, and those to wake: a parent that waited for the one that was deleted."""
     check_session_id(session_id)
     found = find_session(known_workspace(workspace, utcnow()), session_id)
     if found is None:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     with transaction.atomic():
-        candidates = (
-            AgentSession.objects.select_for_update()
-            .filter(Q(pk=found.pk) | Q(workspace=found.workspace, session_id__startswith=f"{session_id}>"))
-            .order_by("pk")
-        )
-        # SQLite's LIKE does not tell a from A; the ids of other trees that differ only so must not fall with this one.
-        below = f"{session_id}>"
-        subtree = [each for each in candidates if each.pk == found.pk or each.session_id.startswith(below)]
+        parent = parent_of(found)
+        subtree = lock_subtree(found, [parent.pk] if parent is not None else [])
+        woken = tell_parent(found, "deleted", None, utcnow()) if is_active(found) else []
         AgentSession.objects.filter(pk__in=[session.pk for session in subtree]).update(deleting=True)
-        QueuedMessage.objects.filter(session__in=subtree, state=queue.State.QUEUED).update(
+        QueuedMessage.objects.filter(session__in=subtree, state__in=[queue.State.QUEUED, queue.State.HELD]).update(
             state=queue.State.DROPPED, text="", images=[]
         )
-    return subtree
+    return subtree, woken
 
 
 async def finish_and_announce(session_pk: int) -> bool:

@@ -2,11 +2,20 @@
 
 from datetime import UTC, datetime
 
+from agents_app.config.agents import AgentConfig
 from agents_app.models import DisabledItem
 from sessions_app.legacy_import import moment
 from sessions_app.log.encode import column_text
 from sessions_app.log.legacy.database import LegacyDatabase
 from sessions_app.models import Workspace
+
+
+def is_disabled(workspace_id: int, kind: str, item: AgentConfig) -> bool:
+    """Whether this agent, from the place it comes from, is switched off in the workspace."""
+    scope = DisabledItem.Scope.WORKSPACE if item.scope == "workspace" else DisabledItem.Scope.GLOBAL
+    return DisabledItem.objects.filter(
+        workspace=workspace_id, item_type=kind, item_id=item.agent_id, scope=scope
+    ).exists()
 
 
 def import_disabled(workspace: Workspace, database: LegacyDatabase) -> None:

@@ -4,24 +4,36 @@ Opened by the runner for one run and closed at its end; parsed logs are kept for
 writes the files.
 """
 
+import asyncio
+import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from django.db import DatabaseError
+
 from agents_app.engine.control import RoundControl
+from agents_app.engine.loop import RoundResult
 from agents_app.process_ledger import ProcessLedger
 from halo_project.clock import iso_ms, now_ms, utcnow
+from halo_project.database import db
 from halo_project.timing import Timing
 from sessions_app.bus import Bus, BusError
 from sessions_app.events import Completed
 from sessions_app.identifiers import SessionKey
-from sessions_app.lease import Lease
+from sessions_app.lease import Lease, note_progress
+from sessions_app.log.encode import column_text
 from sessions_app.log.paths import SessionPaths
-from sessions_app.models import AgentSession
+from sessions_app.messages import is_summary_row
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.opening import opened_paths_soon
 from sessions_app.publisher import Publisher
+from sessions_app.queue import Batch, enqueue, is_stopping
 from sessions_app.rounds import Begun, Columns
 from sessions_app.store import SessionLogs, SessionStore, load_logs
+
+logger = logging.getLogger(__name__)
 
 TAKEOVER_SEQ_STEP = 1_000_000  # a taken-over session's events leave a gap, so that every viewer takes a snapshot
 CACHE_BYTES = 64 * 1024 * 1024
@@ -53,12 +65,17 @@ class HeldSession:
         self.session: AgentSession = begun.session
         self.lease: Lease = begun.lease
         self.key = SessionKey(begun.session.workspace_id, begun.session.session_id)
-        self.workspace = Path(begun.session.workspace.path)
+        self.workspace = Path(begun.session.run_workspace or begun.session.workspace.path)
         self.paths = paths
         self.control: RoundControl | None = None
         self.rounds_run = 0
         self.last_row_id = ""
         self.own_controls: set[int] = set()  # rows of controls that made the present round what it is
+        self.after_interrupt = False  # the present round follows one that was interrupted
+        self.kick: str | None = None  # the model asked for another turn, with this note
+        self.answered: frozenset[str] = frozenset()  # sessions whose messages this round answers
+        self.waited = False  # sub-sessions were at work when it began
+        self.last_result: RoundResult | None = None
         self.system_prompt = ""
         self._noted_context: str | None = None
         self.healthy = True  # False: memory and files may differ, so the parsed logs are not kept
@@ -82,6 +99,44 @@ class HeldSession:
             logs.state.output_tokens = begun.session.total_output_tokens
         return cls(begun, paths, logs, bus, timing, cache)
 
+    def begin_round(self, batch: Batch, control: RoundControl) -> None:
+        """What the coming round is, before anything of it happens."""
+        self.control = control
+        self.own_controls = {row.pk for row in batch.controls}
+        self.kick = None
+        self.waited = False
+        self.answered = frozenset(row.source_session_id for row in batch.rows if row.source_session_id)
+
+    def kick_row(self, result: RoundResult | None) -> Callable[[AgentSession, SessionRun], None]:
+        """Adds the turn that the model asked for with continue_task; nothing when it did not, or was cut off."""
+        note, origin = self.kick, f"kick:{self.lease.round_id}"
+        wanted = note is not None and result is not None and result.status in ("done", "yielded")
+
+        def add(session: AgentSession, run: SessionRun) -> None:
+            if wanted and session.archived_at is None and not is_stopping(session.pk):
+                text = f"[System] Continue the interrupted task. {note}".rstrip()
+                enqueue(session, kind=QueuedMessage.Kind.NUDGE, now=utcnow(), text=text, origin=origin)
+
+        return add
+
+    async def note_progress(self, result: RoundResult, every_s: float) -> None:
+        """Keep `output` and `last_activity_at` of the row fresh while a round runs, without a write per event."""
+        written = ""
+        while True:
+            await asyncio.sleep(every_s)
+            if result.output != written:
+                written = result.output
+                await self.write_progress(result)
+
+    async def write_progress(self, result: RoundResult | None) -> None:
+        if result is None:
+            return
+        columns = {"output": column_text(result.output), "last_activity_at": iso_ms(now_ms())}
+        try:
+            await db(note_progress, self.lease, columns)
+        except DatabaseError as error:
+            logger.warning("session %s: its row lags behind its files: %s", self.key.session_id, error)
+
     def last_reply_id(self) -> str:
         """Id of the newest finished assistant row, '' when there is none."""
         for row in reversed(self.store.state.rows):
@@ -92,7 +147,7 @@ class HeldSession:
     def last_user_row_id(self) -> str:
         """Id of the newest user row: it names the round that answered it."""
         for row in reversed(self.store.state.rows):
-            if row.get("role") == "user":
+            if row.get("role") == "user" and not is_summary_row(row):
                 return str(row.get("id", ""))
         return ""
 
@@ -108,8 +163,11 @@ class HeldSession:
     def noted(self, system_prompt: str) -> None:
         self._noted_context = system_prompt
 
-    def columns_now(self, output: str | None = None, *, stopped: bool = False) -> Columns:
-        """What the end of a round writes on the session's row, the number of the coming `complete` included."""
+    def columns_now(self, output: str | None = None, *, ended: bool = False) -> Columns:
+        """What the end of a round writes on the session's row, the number of the coming `complete` included.
+
+        ended: it came to its end, so earlier crashes count no more.
+        """
         state = self.store.state
         fixed: dict[str, Any] = {
             "context_tokens": state.context_tokens,
@@ -118,9 +176,9 @@ class HeldSession:
             "event_seq": self.store.publisher.seq + 1,
         }
         if output is not None:
-            fixed["output"] = output.replace("\0", "\ufffd")
-        if stopped:
-            fixed["stopped_at"] = utcnow()
+            fixed["output"] = column_text(output)
+        if ended and self.session.cut_offs:
+            fixed["cut_offs"] = self.session.cut_offs = 0
         return Columns(fixed=fixed)
 
     async def drain(self) -> None:

@@ -7,10 +7,10 @@ A message becomes a user row with its pre-minted id, and one stamped block group
 import asyncio
 import base64
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessions_app.events import UserLanded
+from sessions_app.events import ChildReported, Notice, UserLanded
 from sessions_app.messages import Block, stamped, title_from
 from sessions_app.models import QueuedMessage
 from sessions_app.queue import stamp_of
@@ -38,16 +38,40 @@ async def read_images(rows: list[QueuedMessage], workspace: Path) -> dict[str, B
     )
 
 
-def land(store: SessionStore, rows: list[QueuedMessage], workspace: Path, images: dict[str, Block]) -> Landed:
+@dataclass(frozen=True, slots=True)
+class Company:
+    """What is told with messages of other sessions: their agents' names by session id, and how their siblings do."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    siblings: str = ""
+
+
+ALONE = Company()
+
+
+def land(
+    store: SessionStore,
+    rows: list[QueuedMessage],
+    workspace: Path,
+    images: dict[str, Block],
+    company: Company = ALONE,
+) -> Landed:
     """Add the rows to both logs in memory. Nothing is saved yet. `images`: from `read_images`."""
     blocks: list[Block] = []
     for row in rows:
         stamp = stamp_of(row)
         if not store.raw.holds_stamp(stamp):
-            blocks.extend(_raw_blocks(row, stamp, images))
+            blocks.extend(_raw_blocks(row, store.key.session_id, stamp, images))
         if row.row_id not in store.state.row_ids:
+            if _is_report(row):
+                source = row.source_session_id or ""
+                store.emit(ChildReported(source, company.names.get(source, "")))
             store.emit(UserLanded(row.row_id, ui_text(row, workspace), stamp))
     if blocks:
+        if company.siblings:
+            last = blocks[-1]
+            blocks[-1] = {**last, "text": f"{last['text']}\n\n{company.siblings}"}
+            store.emit(Notice(company.siblings))
         store.raw.add_user_blocks(blocks)
     first = next((row for row in rows if row.text), None)
     title = title_from(first.text) if first is not None and first.kind == QueuedMessage.Kind.PERSON else None
@@ -62,13 +86,19 @@ def ui_text(row: QueuedMessage, workspace: Path) -> str:
 
 
 def _addressed(row: QueuedMessage) -> str:
-    if row.source_session_id:
+    if row.source_session_id and row.kind == QueuedMessage.Kind.AGENT:
         return f"(from: session {row.source_session_id})\n{row.text}"
     return row.text
 
 
-def _raw_blocks(row: QueuedMessage, stamp: str, images: dict[str, Block]) -> list[Block]:
+def _is_report(row: QueuedMessage) -> bool:
+    return (row.origin or "").startswith(("report:", "interim:"))
+
+
+def _raw_blocks(row: QueuedMessage, session_id: str, stamp: str, images: dict[str, Block]) -> list[Block]:
     text = _addressed(row)
+    if row.kind == QueuedMessage.Kind.BRIEF:
+        text = f"[Session {session_id}]\n\n{text}"
     return [
         *(images[image["path"]] for image in row.images),
         {"type": "text", "text": stamped(stamp, text) if text else f"[{stamp}]"},

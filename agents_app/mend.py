@@ -5,7 +5,7 @@ is emitted again as ordinary events under the turn id `recovered`. Pure: no Djan
 """
 
 from sessions_app.events import Event, TextArrived, ToolCalled, ToolFinished
-from sessions_app.messages import Block, RawMessage, Row, is_main_user_row, row_blocks
+from sessions_app.messages import Block, RawMessage, Row, is_main_user_row, is_summary_row, row_blocks
 from sessions_app.raw_repair import blocks_of
 from sessions_app.ui_state import UIState
 
@@ -66,7 +66,7 @@ def _last_turn_rows(rows: list[Row]) -> list[Row] | None:
     for row in reversed(rows):
         if row.get("deleted"):
             continue
-        if is_main_user_row(row):
+        if is_main_user_row(row) and not is_summary_row(row):
             return found[::-1]
         found.append(row)
     return None
@@ -83,3 +83,28 @@ def _plain(content: object) -> str:
         return content
     parts = content if isinstance(content, list) else []
     return "\n".join(part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text")
+
+
+def last_answer(messages: list[RawMessage]) -> tuple[str, str]:
+    """Of the last turn: all its text, and the text of its last message when that calls no tool."""
+    said = [message for message in _last_turn(messages) if message["role"] == "assistant"]
+    texts = ["".join(b["text"] for b in blocks_of(message) if b.get("type") == "text") for message in said]
+    calls = bool(said) and any(block.get("type") == "tool_use" for block in blocks_of(said[-1]))
+    return "".join(texts), texts[-1] if texts and not calls else ""
+
+
+def asked_to_continue(messages: list[RawMessage]) -> str | None:
+    """The note of a `continue_task` call that was granted in the last turn; None without one."""
+    turn = _last_turn(messages)
+    results = {
+        block.get("tool_use_id"): _plain(block.get("content"))
+        for message in turn
+        for block in blocks_of(message)
+        if block.get("type") == "tool_result"
+    }
+    for message in reversed(turn):
+        for block in blocks_of(message):
+            if block.get("type") == "tool_use" and block.get("name") == "continue_task":
+                granted = results.get(block["id"], "").startswith('{"code": 0')
+                return str((block.get("input") or {}).get("note") or "") if granted else None
+    return None

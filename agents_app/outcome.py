@@ -1,16 +1,22 @@
 """What a finished round owes to others, written in the transaction that ends the round.
 
-Floors above register a writer at start; the engine and the runner know no door. A writer is called inside that
-transaction and must be idempotent by the outcome's `origin`. See docs/architecture.md, "What a round owes".
+Floors above register a writer at start; the engine and the runner know no door. A writer is asked first which other
+sessions' rows it will write, so that all can be locked in one order, and is called then inside the transaction. It must
+be idempotent by the outcome's `origin`. See docs/architecture.md, "What a round owes".
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One finished round. `last_row_id`: the last user row it answered; with the session it names the round."""
+    """One finished round. `last_row_id`: the last user row it answered; with the session it names the round.
+
+    status: how it ended (`engine.loop.Status`, or `stopped`). output: all its text; final_output: the text that no tool
+    call followed. answered: ids of the sessions whose messages it answered. waited: sub-sessions were at work when it
+    began. stopped_by: the session whose stop it obeyed, '' for a person's, None for none.
+    """
 
     session_pk: int
     last_row_id: str
@@ -18,12 +24,26 @@ class Outcome:
     output: str
     final_output: str
     error: str | None = None
+    answered: frozenset[str] = frozenset()
+    waited: bool = False
+    stopped_by: str | None = None
 
     def origin(self, kind: str, number: int = 0) -> str:
         return f"{kind}:{self.session_pk}:{self.last_row_id}:{number}"
 
 
-Writer = Callable[[Outcome], None]
+class Writer(Protocol):
+    """One kind of thing that rounds owe."""
+
+    def targets(self, outcome: Outcome) -> list[int]:
+        """Keys of the other sessions whose rows `write` may touch. Outside the transaction; may be too many."""
+        ...
+
+    def write(self, outcome: Outcome, final: bool) -> list[int]:
+        """Write it; returns the sessions to wake after the commit. final: no other round follows in this run."""
+        ...
+
+
 _writers: list[Writer] = []
 
 
@@ -33,6 +53,10 @@ def register(writer: Writer) -> None:
         _writers.append(writer)
 
 
-def write(outcome: Outcome) -> None:
-    for writer in _writers:
-        writer(outcome)
+def targets(outcome: Outcome) -> list[int]:
+    return [pk for writer in _writers for pk in writer.targets(outcome)]
+
+
+def write(outcome: Outcome, final: bool) -> list[int]:
+    """Returns the sessions to wake after the commit."""
+    return [pk for writer in _writers for pk in writer.write(outcome, final)]

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from agents_app.tools.process_tree import kill_left_behind
+from agents_app.tools.process_tree import kill_left_behind, signal_group, start_time_of
 from halo_project.database import db
 from sessions_app import lease as leases
 
@@ -23,9 +23,21 @@ class ProcessLedger:
         self._groups[pgid] = start_time
         self._note()
 
-    def ended(self, pgid: int) -> None:
+    def ended(self, pgid: int, left_running: bool) -> None:
+        """The record of a group that is gone harms nobody: it goes with the next note, and costs none of its own."""
         self._groups.pop(pgid, None)
-        self._note()
+        if left_running:
+            self._note()
+
+    def groups(self) -> list[tuple[int, str]]:
+        """Process group and start time of every command that runs now."""
+        return list(self._groups.items())
+
+    def signal_all(self, number: int) -> None:
+        """Send a signal to every running command; their tools see them end."""
+        for pgid, start_time in self.groups():
+            if start_time_of(pgid) == start_time:  # its number has not passed to another process meanwhile
+                signal_group(pgid, number)
 
     async def close(self) -> None:
         if self._writing is not None:

@@ -7,13 +7,19 @@ conditional on what stands in files and rows, so that a crash in the middle of a
 import asyncio
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 from agents_app import outcome
 from agents_app.engine import texts
+from agents_app.engine.control import CutOff
+from agents_app.engine.loop import RoundResult
 from agents_app.held_session import HeldSession
-from agents_app.mend import missing_events
+from agents_app.mend import asked_to_continue, last_answer, missing_events
 from agents_app.process_ledger import end_leftovers
-from halo_project.clock import iso_ms, now_ms, utcnow
+from agents_app.sent_calls import SENDING_TOOLS, call_origin, sent_answer, sent_by
+from agents_app.tree_recovery import CutOffRun, ripen, settle, tree_keys
+from agents_app.wake import Signal, wake_all
+from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import NotFound
 from halo_project.timing import Timing
@@ -21,37 +27,45 @@ from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.events import Notice, ToolFinished
 from sessions_app.exchange import RawUnmatched, delete_exchange, mark_deleted
+from sessions_app.messages import Block, RawMessage
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
-from sessions_app.raw_repair import INTERRUPTED_RESULT, open_calls, repair
-from sessions_app.rounds import Columns
+from sessions_app.raw_repair import INTERRUPTED_RESULT, blocks_of, open_calls, repair
+from sessions_app.runtime_lock import may_reconcile
 from sessions_app.store import SessionStore
 
 logger = logging.getLogger(__name__)
 
-MAX_TAKEOVERS = 3
-
-NUDGE = (
-    "[System] The server restarted at {at} while you were mid-turn. Your history is intact up to the last finished "
-    "tool call; the call in flight was cut off and may or may not have taken effect: check before repeating anything "
-    "that changes things. Go on with the task from there. Sub-agents that were running are stopped; wake them with "
-    "query_session if you still need them."
-)
+MAX_CUT_OFFS = 3
 
 
-async def recover(held: HeldSession) -> queue.Batch | None:
+async def recover(held: HeldSession, timing: Timing) -> queue.Batch | None:
     """Bring a taken-over session in order; returns its next batch, or None when nothing is left and it is released."""
     ended = await asyncio.to_thread(end_leftovers, held.lease.commands)
     await db(leases.note_commands, held.lease, [])
     logger.warning("session %s: a run that was cut off is taken over (%d commands ended)", held.key.session_id, ended)
     begun = await db(_queued_stamps, held.session.pk)
     await _finish_deletion(held)
-    was_open = held.lease.base_row is not None and is_open(held, begun)
-    await _level_files(held)
-    nudge = was_open and _may_nudge(held)
+    was_open = held.lease.landed_row is not None and is_open(held, begun)
+    tools = await _level_files(held)
+    died = await _died(held, tools) if was_open else None
     held.store.finish_reply()
     await held.store.save()
     await held.drain()
-    return await db(_settle, held.lease, held.columns_now(), nudge, not was_open, held)
+    return await _settle(held, died, timing, was_open=was_open)
+
+
+async def _died(held: HeldSession, tools: list[str]) -> CutOffRun | None:
+    """What the tree has to hear of this run; None where it is not ours to tell, or a stop was on its way anyway."""
+    if held.session.archived_at is not None or await db(_stop_is_pending, held.lease):
+        return None
+    if not await asyncio.to_thread(may_reconcile, held.workspace):
+        logger.warning("session %s: another server works here; nobody is nudged", held.key.session_id)
+        return None
+    looping = held.session.cut_offs + 1 >= MAX_CUT_OFFS
+    if looping:
+        held.store.emit(Notice(texts.CRASH_LOOP))
+    quiet = looping or await db(_last_landed_is_cron, held.session.pk)
+    return CutOffRun(held.session, held.lease.run_id, held.lease.generation, tools, quiet)
 
 
 async def _finish_deletion(held: HeldSession) -> None:
@@ -75,6 +89,8 @@ def is_open(held: HeldSession, queued_stamps: list[str]) -> bool:
     """True when the last round was cut off: the model still owes an answer, no row says why it gave none, and the last
     words are not those of a message that is about to land and be answered anyway."""
     raw = held.store.raw
+    if raw.ends_with_text(texts.REPLY_CUT[CutOff.SHUTDOWN]):
+        return True
     return raw.has_open_turn() and not _says_why(held) and not any(raw.ends_with_stamp(one) for one in queued_stamps)
 
 
@@ -82,68 +98,131 @@ def _queued_stamps(session_pk: int) -> list[str]:
     return [queue.stamp_of(row) for row in queue.pending(session_pk)]
 
 
-def _says_why(held: HeldSession) -> bool:
-    """The newest row tells how the round ended without an answer: an error, a refusal, an empty reply."""
+def _says_why(held: HeldSession) -> str:
+    """The newest row, when it tells how the round ended without an answer: an error, a refusal, an empty reply."""
     for row in reversed(held.store.state.rows):
         if row.get("type") in ("usage", "context"):
             continue
         endings = ("Error: ", texts.REFUSAL_SIGN, texts.EMPTY_REPLY)
-        return row.get("type") == "notification" and str(row.get("content", "")).startswith(endings)
-    return False
+        content = str(row.get("content", ""))
+        return content if row.get("type") == "notification" and content.startswith(endings) else ""
+    return ""
 
 
-async def _level_files(held: HeldSession) -> None:
+async def _level_files(held: HeldSession) -> list[str]:
+    """Both logs tell the same, and every call has a result. Returns the names of the calls that were cut off."""
     store = held.store
     store.emit(*missing_events(store.raw.messages, store.state))
     calls = open_calls(store.raw.messages)
+    known = await db(_answers, held.lease.round_id, calls)
     unanswered = {call["id"] for call in calls}
-    store.raw.replace_all(repair(store.raw.messages))
+    store.raw.replace_all(repair(_with_results(store.raw.messages, calls, known)))
     for block in store.state.inflight.blocks if store.state.inflight is not None else ():
         call = block.get("toolCall")
         if call and "output" not in call:
-            shown = texts.CALL_CUT_RESTART if call["toolUseId"] in unanswered else INTERRUPTED_RESULT
-            store.emit(ToolFinished(call["toolUseId"], shown))
+            cut = texts.CALL_CUT_RESTART if call["toolUseId"] in unanswered else INTERRUPTED_RESULT
+            store.emit(ToolFinished(call["toolUseId"], known.get(call["toolUseId"], cut)))
     await store.save()
+    return [str(call.get("name")) for call in calls if call["id"] not in known]
 
 
-def _may_nudge(held: HeldSession) -> bool:
-    """Only roots are nudged; a session that kept ending its workers is told to its reader and left alone."""
-    if held.lease.takeovers >= MAX_TAKEOVERS:
-        held.store.emit(Notice(texts.CRASH_LOOP))
-        return False
-    return held.session.parent_session_id is None
+def _answers(round_id: str, calls: list[Block]) -> dict[str, str]:
+    """Results of calls that only sent something, where it is known that they did: told as they would have been."""
+    known = {}
+    for call in calls:
+        target = sent_by(call_origin(round_id, call["id"])) if call.get("name") in SENDING_TOOLS else None
+        if target is not None:
+            known[call["id"]] = sent_answer(str(call["name"]), target.session_id)
+    return known
 
 
-def _settle(
-    lease: leases.Lease, columns: Columns, nudge: bool, finished: bool, held: HeldSession
-) -> queue.Batch | None:
-    now = utcnow()
-
-    def owed() -> None:
-        if nudge and not _stop_is_pending(lease):
-            session = AgentSession.objects.get(pk=lease.session_pk)
-            queue.enqueue(
-                session,
-                kind=QueuedMessage.Kind.NUDGE,
-                now=now,
-                text=NUDGE.format(at=iso_ms(now_ms())),
-                origin=nudge_origin(lease),
-            )
-        # '': everything before the newest exchange was archived, and that has no reply
-        if finished and lease.base_row is not None and held.last_reply_id() not in ("", lease.base_row):
-            outcome.write(outcome.Outcome(lease.session_pk, held.last_user_row_id(), "done", "", ""))
-
-    return rounds.finish(lease, columns, owed, lease.round_id, now, was_run=finished)
+def _with_results(messages: list[RawMessage], calls: list[Block], known: dict[str, str]) -> list[RawMessage]:
+    results = [
+        {"type": "tool_result", "tool_use_id": call["id"], "content": known[call["id"]]}
+        for call in calls
+        if call["id"] in known
+    ]
+    if not results:
+        return messages
+    last = messages[-1]
+    if last.get("role") == "user":
+        return [*messages[:-1], {**last, "content": [*results, *blocks_of(last)]}]
+    return [*messages, {"role": "user", "content": results}]
 
 
-def nudge_origin(lease: leases.Lease) -> str:
-    """Unique per takeover; `takeovers` is not, it begins anew within a run."""
-    return f"nudge:{lease.run_id}:{lease.generation}"
+async def _settle(held: HeldSession, died: CutOffRun | None, timing: Timing, *, was_open: bool) -> queue.Batch | None:
+    lease, now = held.lease, utcnow()
+    owed = None if was_open else await db(_outcome_from_files, held)
+    kick = None if was_open else asked_to_continue(held.store.raw.messages)
+    others = [*await db(tree_keys, held.session), *(await db(outcome.targets, owed) if owed is not None else [])]
+    woken: list[int] = []
+
+    def prepare(session: AgentSession, run: SessionRun) -> None:
+        if died is not None:
+            held.session.cut_offs = session.cut_offs = session.cut_offs + 1
+            session.save(update_fields=["cut_offs"])
+            if session.parent_session_id is not None or session.cut_offs >= MAX_CUT_OFFS:
+                _stop(session, run, now)
+        if owed is not None and kick is not None:
+            held.kick = kick
+            held.kick_row(RoundResult())(session, run)
+        woken.extend(settle(session, died, now, timing))
+
+    def write_owed(following: queue.Batch) -> None:
+        if owed is not None and following.stop is None:
+            woken.extend(outcome.write(owed, not following))
+
+    ending = rounds.Ending(
+        columns=held.columns_now(), others=others, prepare=prepare, owed=write_owed, was_run=not was_open
+    )
+    following = await db(rounds.finish, lease, ending, lease.round_id, now)
+    await wake_all([pk for pk in woken if pk != held.session.pk], [Signal(pk, "message") for pk in woken])
+    return following
+
+
+def _outcome_from_files(held: HeldSession) -> outcome.Outcome | None:
+    """What a round that had ended still owes. None when no round had begun: old history never owes anything."""
+    landed_row = held.lease.landed_row
+    if landed_row is None:
+        return None
+    output, final = last_answer(held.store.raw.messages)
+    why = _says_why(held)
+    status, error = "done", None
+    if why.startswith("Error: "):
+        status, error, final = "failed", why.removeprefix("Error: "), ""
+    elif why.startswith(texts.REFUSAL_SIGN):
+        status, final = "refused", ""
+    asked = QueuedMessage.objects.filter(session_id=held.session.pk, row_id=landed_row).first()
+    answered = [asked.source_session_id] if asked is not None and asked.source_session_id else []
+    return outcome.Outcome(
+        held.session.pk, landed_row, status, output, final, error=error, answered=frozenset(answered)
+    )
+
+
+def _stop(session: AgentSession, run: SessionRun, now: datetime) -> None:
+    """Have what waits folded and nothing run: an orphan, or one that keeps ending its workers."""
+    queue.enqueue(
+        session,
+        kind=QueuedMessage.Kind.CONTROL,
+        now=now,
+        control="stop",
+        control_round=f"{run.run_id}:{run.round}",
+        source_session_id=session.parent_session_id,  # nothing is reported: the root is told by its nudge
+    )
+
+
+def _last_landed_is_cron(session_pk: int) -> bool:
+    landed = QueuedMessage.objects.filter(session_id=session_pk, state=queue.State.LANDED)
+    row = landed.exclude(kind=QueuedMessage.Kind.CONTROL).order_by("-id").first()
+    return row is not None and row.kind == QueuedMessage.Kind.CRON
 
 
 def _stop_is_pending(lease: leases.Lease) -> bool:
     return QueuedMessage.objects.filter(
-        session_id=lease.session_pk, state=queue.State.QUEUED, control="stop", control_round=lease.round_id
+        session_id=lease.session_pk,
+        state=queue.State.QUEUED,
+        control="stop",
+        control_round__in=["", lease.round_id],
     ).exists()
 
 
@@ -153,6 +232,7 @@ class Found:
 
     wake: list[int]
     delete: list[int]
+    held_nudges: bool = False
 
 
 def sweep(timing: Timing) -> Found:
@@ -162,4 +242,11 @@ def sweep(timing: Timing) -> Found:
     forgotten = queue.forgotten(now, timing.queued_grace)
     held = SessionRun.objects.values_list("session_id", flat=True)
     doomed = AgentSession.objects.filter(deleting=True).exclude(pk__in=held).values_list("pk", flat=True)
-    return Found(wake=list(dict.fromkeys([*dead, *forgotten])), delete=list(doomed))
+    nudges = QueuedMessage.objects.filter(state=queue.State.HELD).exists()
+    return Found(wake=list(dict.fromkeys([*dead, *forgotten])), delete=list(doomed), held_nudges=nudges)
+
+
+def release_nudges(timing: Timing) -> list[int]:
+    """Nudges that nothing holds back any more; returns whom to wake. One transaction for each tree."""
+    held = QueuedMessage.objects.filter(state=queue.State.HELD).values_list("session_id", flat=True)
+    return [root_pk for root_pk in set(held) if ripen(root_pk, utcnow(), timing)]

@@ -12,13 +12,15 @@ from django.conf import settings
 from agents_app.config.agents import AgentConfig, load_agent
 from agents_app.config.model_choice import ModelChoice, choose_model
 from agents_app.config.prompt import build_system_prompt
+from agents_app.engine.compactor import CompactionRules
 from agents_app.engine.loop import RoundSetup
 from agents_app.engine.retry import RetryPolicy
 from agents_app.held_session import HeldSession
 from agents_app.runtimes.base import ModelRequest, ToolSpec
 from agents_app.runtimes.clients import Limits
 from agents_app.runtimes.registry import create_runtime
-from agents_app.tools.base import AccessLevel, Tool, ToolContext, ToolLimits
+from agents_app.session_tools import session_tools
+from agents_app.tools.base import Tool, ToolContext, ToolLimits
 from agents_app.tools.registry import tools_for
 from halo_project.clock import utcnow
 from sessions_app.events import ContextSent
@@ -26,13 +28,7 @@ from sessions_app.events import ContextSent
 
 async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
     """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
-    agent, choice, tools, prompt = await asyncio.to_thread(
-        _read_configuration,
-        held.session.agent_id,
-        held.workspace,
-        held.session.parent_session_id is None,
-        held.session.access_level,
-    )
+    agent, choice, tools, prompt = await asyncio.to_thread(_read_configuration, held)
     held.system_prompt = prompt
     return RoundSetup(
         agent_name=agent.name,
@@ -41,6 +37,7 @@ async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) ->
         tools=tools,
         context=_tool_context(held, shutting_down),
         policy=RetryPolicy(scale=settings.HALO.time_scale),
+        compaction=CompactionRules(threshold=_threshold(agent, choice), timeout_s=settings.HALO_TIMING.compaction),
     )
 
 
@@ -51,16 +48,27 @@ def note_context(held: HeldSession) -> None:
         held.noted(held.system_prompt)
 
 
-def _read_configuration(
-    agent_id: str, workspace: Path, root: bool, access: AccessLevel
-) -> tuple[AgentConfig, ModelChoice, dict[str, Tool], str]:
-    home = settings.HALO_HOME
-    agent = load_agent(agent_id, workspace, home)
-    lookup = settings.HALO.lookup
+def _threshold(agent: AgentConfig, choice: ModelChoice) -> int:
+    """Tokens beyond which the history is compacted: the agent's part of its limit, or of the model's if that is less"""
+    limit = min(agent.context_max_tokens, choice.context_window or agent.context_max_tokens)
+    return int(limit * agent.compress_at)
+
+
+def _read_configuration(held: HeldSession) -> tuple[AgentConfig, ModelChoice, dict[str, Tool], str]:
+    session, workspace = held.session, held.workspace
+    home, lookup = settings.HALO_HOME, settings.HALO.lookup
+    agent = load_agent(session.agent_id, workspace, home)
     choice = choose_model(agent, home, lookup, workspace)
-    tools = tools_for(agent.tools, _limits(), access)
+    tools = {**tools_for(agent.tools, _limits(), session.access_level), **session_tools(held, agent)}
     prompt = build_system_prompt(
-        agent, workspace, home, root=root, tools=list(tools.values()), now=utcnow(), env_lookup=lookup
+        agent,
+        workspace,
+        home,
+        root=session.parent_session_id is None,
+        tools=list(tools.values()),
+        now=utcnow(),
+        working_dir=Path(session.working_dir) if session.working_dir else None,
+        env_lookup=lookup,
     )
     return agent, choice, tools, prompt
 

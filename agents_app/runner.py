@@ -7,17 +7,23 @@ taken-over run needs first is `recovery.py`'s; here stands the order of things a
 import asyncio
 import logging
 import uuid
+from collections.abc import Coroutine
+from datetime import datetime
 from typing import Any
 
 from agents_app import outcome, recovery
+from agents_app.compact_turn import compact_only
 from agents_app.deletion import finish_and_announce
 from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop import Round, RoundResult, RoundSetup
 from agents_app.held_session import HeldSession, SessionCache
-from agents_app.landing import land, read_images
+from agents_app.landing import ALONE, Company, land, read_images
 from agents_app.process_ledger import end_leftovers
 from agents_app.round_setup import note_context, prepare_round
-from agents_app.wake import dispatch_soon
+from agents_app.runtimes.errors import ModelError
+from agents_app.shutdown import park_turns
+from agents_app.siblings import sibling_status
+from agents_app.wake import Signal, dispatch_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import HaloError
@@ -25,13 +31,14 @@ from halo_project.timing import Timing
 from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.bus import Bus, BusError
-from sessions_app.events import Failed, RoundStarted, Stopped
+from sessions_app.events import Completed, Failed, RoundStarted, Stopped
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import LeaseLost
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.opening import system_reason
 from sessions_app.process_identity import ProcessIdentity
 from sessions_app.raw_repair import repair
+from sessions_app.tree import active_children
 
 logger = logging.getLogger(__name__)
 
@@ -104,12 +111,7 @@ class Runner:
     async def park(self, grace_s: float) -> None:
         """The worker exits: end every round, save, and leave the runs without an owner, to be taken over."""
         self.shutting_down = True
-        for held in list(self.held.values()):
-            if held.control is not None:
-                held.control.cut_off(CutOff.SHUTDOWN)
-        tasks = list(self._tasks.values())
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace_s)
+        await park_turns(list(self.held.values()), list(self._tasks.values()), grace_s)
         for held in list(self.held.values()):
             held.lease.lost = True  # whoever is still at it must not write once the leases are given up
         await db(leases.park_all, self.owner)
@@ -155,7 +157,7 @@ class Runner:
     async def _run_held(self, held: HeldSession, begun: rounds.Begun) -> None:
         batch: queue.Batch | None = begun.batch
         if held.lease.taken_over:
-            batch = await recovery.recover(held)
+            batch = await recovery.recover(held, self.timing)
         while batch is not None and not self.shutting_down:
             batch = await self._one_batch(held, batch)
         if batch is None:
@@ -163,11 +165,10 @@ class Runner:
 
     async def _one_batch(self, held: HeldSession, batch: queue.Batch) -> queue.Batch | None:
         """Land what is due, run a round over it unless it was stopped, and finish. None when the lease was released."""
-        held.control = RoundControl(confirm=lambda: db(queue.has_queued, held.session.pk))
-        held.own_controls = {row.pk for row in batch.controls}
+        held.begin_round(batch, RoundControl(confirm=lambda: db(queue.has_queued, held.session.pk)))
         setup: RoundSetup | None = None
         try:
-            if batch.rows and batch.stop is None:
+            if batch.stop is None and (batch.rows or batch.compact is not None):
                 setup = await prepare_round(held, lambda: self.shutting_down)
             if setup is not None and held.rounds_run:
                 held.store.emit(RoundStarted())
@@ -175,32 +176,47 @@ class Runner:
         except LeaseLost:
             raise
         except Exception as error:  # noqa: BLE001 told to the sender, and logged where it is unexpected
-            await self._fail(held, _sentence(held.key.session_id, error))
-            return None
+            sentence = _sentence(held.key.session_id, error)
+            if batch.compact is None:
+                await self._fail(held, sentence)
+                return None
+            held.store.emit(Failed(sentence, "compaction"))  # nobody's message fails with it
+            return await self._finish(held, batch, None)
         if batch.stop is not None:
             held.store.emit(Stopped())
         result: RoundResult | None = None
         if setup is not None:
-            note_context(held)
-            result = await self._round(held, setup)
+            result = await self._round(held, setup, compact=batch.compact is not None)
         if held.control.reason is CutOff.LOST:
             raise LeaseLost("The session was deleted or taken over.")
-        return await self._finish(held, result, stopped=batch.stop is not None)
+        return await self._finish(held, batch, result)
 
     async def _land(self, held: HeldSession, batch: queue.Batch) -> None:
         base_row = held.last_reply_id() if held.lease.base_row is None else None
         images = await read_images(batch.rows, held.workspace)
-        landed = land(held.store, batch.rows, held.workspace, images)
+        company = ALONE
+        if any(row.kind == QueuedMessage.Kind.AGENT for row in batch.rows):
+            company, held.waited = await db(_company, held.session, batch, utcnow())
+        landed = land(held.store, batch.rows, held.workspace, images, company)
         await held.store.save()
         state = queue.State.FOLDED if batch.stop is not None else queue.State.LANDED
-        await db(rounds.landed, held.lease, batch.rows, batch.controls, state, landed.columns, base_row)
+        # A stop or a compaction is obeyed at the round's end only: after a crash before that it still holds.
+        await db(rounds.landed, held.lease, batch.rows, batch.interrupts, state, landed.columns, base_row)
         held.last_row_id = landed.last_row_id or held.last_row_id
 
-    async def _round(self, held: HeldSession, setup: RoundSetup) -> RoundResult:
-        held.rounds_run += 1
+    async def _round(self, held: HeldSession, setup: RoundSetup, *, compact: bool) -> RoundResult:
         control = held.control
         assert control is not None
-        task = asyncio.get_running_loop().create_task(Round(held.store, setup, control).run())
+        if compact:
+            running: Coroutine[Any, Any, RoundResult] = compact_only(held.store, setup, control)
+            progress = None
+        else:
+            held.rounds_run += 1
+            note_context(held)
+            round_ = Round(held.store, setup, control)
+            running = round_.run()
+            progress = asyncio.get_running_loop().create_task(held.note_progress(round_.result, self.timing.row_write))
+        task = asyncio.get_running_loop().create_task(running)
         control.attach(task)
         try:
             return await task
@@ -212,6 +228,9 @@ class Runner:
             raise
         except Exception as error:  # noqa: BLE001 logged, and told to the reader as an error row
             return self._land_fault(held, error)
+        finally:
+            if progress is not None:
+                progress.cancel()
 
     def _land_fault(self, held: HeldSession, error: Exception) -> RoundResult:
         reference = uuid.uuid4().hex[:8]
@@ -219,32 +238,49 @@ class Runner:
         text = f"Something went wrong inside Halo (reference {reference}, see the worker's log). Send again to go on."
         held.store.raw.replace_all(repair(held.store.raw.messages))
         held.store.emit(Failed(text, "internal"))
-        return RoundResult(status="failed")
+        return RoundResult(status="failed", error=ModelError(text, kind="fatal"))
 
-    async def _finish(self, held: HeldSession, result: RoundResult | None, *, stopped: bool) -> queue.Batch | None:
+    async def _finish(self, held: HeldSession, batch: queue.Batch, result: RoundResult | None) -> queue.Batch | None:
         held.store.finish_reply()
         await held.store.save()
-        if held.control is not None and held.control.reason is CutOff.SHUTDOWN:
+        assert held.control is not None
+        if held.control.reason is CutOff.SHUTDOWN and (result is None or result.status == "cut_off"):
+            await held.write_progress(result)
             return queue.Batch()  # not ended: the run is parked, and another worker goes on with it
         await held.store.archive(held.paths)
         await held.drain()
-        owed = self._owed(held, result, stopped)
-        following = await db(
-            rounds.finish,
-            held.lease,
-            held.columns_now(output=None if result is None else result.output, stopped=stopped),
-            lambda: outcome.write(owed),
-            held.lease.round_id,
-            utcnow(),
-        )
+        held.last_result = result or held.last_result
+        following = await self._end(held, batch, result)
         held.control = None
+        held.after_interrupt = following is not None and (
+            bool(following.interrupts) or (result is not None and result.status == "yielded")
+        )
+        if following is not None and following.rows:
+            held.store.emit(Completed(batch_boundary=True))
         return following
 
-    @staticmethod
-    def _owed(held: HeldSession, result: RoundResult | None, stopped: bool) -> outcome.Outcome:
-        if result is None:
-            return outcome.Outcome(held.session.pk, held.last_row_id, "stopped" if stopped else "interrupted", "", "")
-        return outcome.Outcome(held.session.pk, held.last_row_id, result.status, result.output, result.final_output)
+    async def _end(self, held: HeldSession, batch: queue.Batch, result: RoundResult | None) -> queue.Batch | None:
+        """The transaction that ends the round, with all it owes; then the wake-ups for those it was owed to."""
+        owed = _outcome_of(held, batch)
+        woken: list[int] = []
+
+        def write_owed(following: queue.Batch) -> None:
+            if owed is not None and following.stop is None:  # otherwise the end of the stop tells it
+                woken.extend(outcome.write(owed, not following))
+
+        ending = rounds.Ending(
+            columns=held.columns_now(
+                output=None if result is None or batch.compact is not None else result.output, ended=True
+            ),
+            stopped=batch.stop is not None,
+            obeyed=[row for row in (batch.stop, batch.compact) if row is not None],
+            others=[] if owed is None else await db(outcome.targets, owed),
+            prepare=held.kick_row(result),
+            owed=write_owed,
+        )
+        following = await db(rounds.finish, held.lease, ending, held.lease.round_id, utcnow())
+        await wake_all(woken, [Signal(pk, "message") for pk in woken])
+        return following
 
     # -- sessions that cannot run ---------------------------------------------------------------------------------
 
@@ -259,15 +295,28 @@ class Runner:
         if begun.lease.taken_over and not isinstance(error, HaloError):
             await db(leases.park, begun.lease)  # what the dead worker left still has to be recovered: try again later
             return
-        failed = await db(rounds.fail, begun.lease, sentence, rounds.Columns())
-        await self._tell_failed(begun.session, failed, sentence)
+        await self._give_up(begun.lease, begun.session, sentence, rounds.Columns())
 
     async def _fail(self, held: HeldSession, sentence: str) -> None:
         """Nobody can answer (agent gone, no key, disk full): the messages wait as failed, with the reason."""
         held.healthy = False
         await held.drain()
-        failed = await db(rounds.fail, held.lease, sentence, held.columns_now())
-        await self._tell_failed(held.session, failed, sentence)
+        await self._give_up(held.lease, held.session, sentence, held.columns_now())
+
+    async def _give_up(
+        self, lease: leases.Lease, session: AgentSession, sentence: str, columns: rounds.Columns
+    ) -> None:
+        # Named by the lease: the message that failed may be sent again, and fail again, under the same row id.
+        owed = outcome.Outcome(session.pk, f"failed:{lease.generation}", "failed", "", "", error=sentence)
+        woken: list[int] = []
+        ending = rounds.Ending(
+            columns=columns,
+            others=await db(outcome.targets, owed),
+            owed=lambda following: woken.extend(outcome.write(owed, True)),
+        )
+        failed = await db(rounds.fail, lease, sentence, ending)
+        await wake_all(woken, [Signal(pk, "message") for pk in woken])
+        await self._tell_failed(session, failed, sentence)
 
     async def _tell_failed(self, session: AgentSession, rows: list[QueuedMessage], sentence: str) -> None:
         key = SessionKey(session.workspace_id, session.session_id)
@@ -279,6 +328,40 @@ class Runner:
             await self.bus.publish(key, frames)
         except BusError as error:
             logger.warning("viewers do not hear of a failed message: %s", error)
+
+
+def _outcome_of(held: HeldSession, batch: queue.Batch) -> outcome.Outcome | None:
+    """What the round that just ended owes; nothing for a compaction."""
+    answered = held.last_row_id or held.lease.landed_row
+    if batch.compact is not None or not answered:  # nobody was asked or told anything in this run
+        return None
+    result = held.last_result or RoundResult(status="cut_off")
+    status = result.status if batch.stop is None else "stopped"
+    return outcome.Outcome(
+        held.session.pk,
+        answered,
+        status,
+        result.output,
+        result.final_output,
+        error=None if result.error is None else result.error.message,
+        answered=held.answered,
+        waited=held.waited,
+        stopped_by=None if batch.stop is None else batch.stop.source_session_id or "",
+    )
+
+
+def _company(session: AgentSession, batch: queue.Batch, now: datetime) -> tuple[Company, bool]:
+    """What is told with the messages of other sessions in this batch; and whether sub-sessions are at work now."""
+    sources = [row.source_session_id for row in batch.rows if row.source_session_id]
+    named = AgentSession.objects.filter(workspace=session.workspace_id, session_id__in=sources)
+    names = {row.session_id: row.agent_name or row.agent_id for row in named}
+    reports = any(
+        (row.origin or "").startswith(("report:", "interim:"))
+        and (row.source_session_id or "").startswith(f"{session.session_id}>")
+        for row in batch.rows
+    )
+    siblings = sibling_status(session, batch.rows, now) if reports and batch.stop is None else ""
+    return Company(names, siblings), active_children(session).exists()
 
 
 def _sentence(session_id: str, error: Exception) -> str:

@@ -5,12 +5,24 @@ A forgotten wake-up is found by the next sweep, a forgotten control or tombstone
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from kombu.exceptions import OperationalError
 
 from sessions_app.bus import BusError, get_bus
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A hint to the holder of a session. `kind`: message, stop, interrupt, compact, delete; `row` of the queue."""
+
+    session_pk: int
+    kind: str
+    round_id: str = ""
+    row: int | None = None
 
 
 def dispatch(session_pk: int) -> None:
@@ -33,3 +45,11 @@ async def signal_soon(session_pk: int, kind: str, round_id: str = "", row: int |
         await get_bus().signal({"session": session_pk, "kind": kind, "round": round_id, "row": row})
     except BusError as error:
         logger.warning("a running turn hears of a %s only by its next renewal: %s", kind, error)
+
+
+async def wake_all(sessions: Iterable[int], signals: Iterable[Signal] = ()) -> None:
+    """After a commit: hints to holders, and wake-ups for whoever is not held."""
+    await asyncio.gather(
+        *(dispatch_soon(session_pk) for session_pk in dict.fromkeys(sessions)),
+        *(signal_soon(each.session_pk, each.kind, each.round_id, each.row) for each in signals),
+    )

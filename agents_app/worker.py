@@ -16,6 +16,7 @@ from agents_app import recovery
 from agents_app.deletion import finish_and_announce
 from agents_app.runner import Runner
 from agents_app.runtimes.registry import close_clients, warm_up
+from agents_app.wake import wake_all
 from halo_project.clock import now_ms
 from halo_project.database import db
 from halo_project.redis_client import async_redis, key
@@ -35,6 +36,7 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: Runner | None = None
         self._ready = threading.Event()
+        self._stopping = False
         self._thread = threading.Thread(target=self._main, name="halo-turns", daemon=True)
 
     def start(self) -> None:
@@ -49,8 +51,9 @@ class Worker:
 
     def stop(self) -> None:
         """Park the turns and end the loop; returns when that is done or the grace is over."""
-        if self._loop is None or self._runner is None:
-            return
+        if self._loop is None or self._runner is None or self._stopping:
+            return  # asked a second time, say by a second signal: nothing changes
+        self._stopping = True
         parking = asyncio.run_coroutine_threadsafe(self._park(), self._loop)
         try:
             parking.result(self.timing.shutdown_grace + 2)
@@ -103,6 +106,8 @@ class Worker:
         found = await db(recovery.sweep, self.timing)
         for session_pk in found.wake:
             self._runner.submit(session_pk)
+        if found.held_nudges:
+            await wake_all(await db(recovery.release_nudges, self.timing))
         for session_pk in found.delete:
             try:
                 await finish_and_announce(session_pk)

@@ -203,7 +203,7 @@ async def test_a_worker_that_dies_right_after_an_archive(session, worker, thresh
     assert said(everything(session)) == ["one", text, "three"]
 
 
-async def test_an_exchange_without_a_reply_owes_nothing_after_its_elders_were_archived(
+async def test_an_exchange_without_a_reply_owes_its_failure_alone_after_its_elders_were_archived(
     session, worker, threshold, monkeypatch
 ):
     """It failed, was archived behind, and the worker died: the run's base row is in no active log any more."""
@@ -214,7 +214,7 @@ async def test_an_exchange_without_a_reply_owes_nothing_after_its_elders_were_ar
     async def fail(_: Any) -> None:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(recovery.outcome, "write", owed.append)
+    monkeypatch.setattr(recovery.outcome, "write", lambda outcome, final: owed.append(outcome) or [])
     with monkeypatch.context() as dying:
         dying.setattr(runner.Round, "run", fail)
         dying.setattr(rounds, "finish", lambda *_, **__: 1 / 0)
@@ -226,7 +226,8 @@ async def test_an_exchange_without_a_reply_owes_nothing_after_its_elders_were_ar
     worker.restart()
     await worker.run(session.pk)
     assert not await db(SessionRun.objects.exists)
-    assert owed == [] and [row["type"] for row in active(session)] == ["user", "notification"]
+    assert [(each.status, each.output) for each in owed] == [("failed", "")], "nothing of what was archived"
+    assert [row["type"] for row in active(session)] == ["user", "notification"]
 
 
 async def test_a_sub_session_archives_its_own_files(session, worker, threshold):

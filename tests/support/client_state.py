@@ -193,7 +193,13 @@ class ClientState:
         self.running = False
 
     def _on_chat_complete(self, frame: Frame) -> None:
-        self.running = False
+        self.running = bool(frame.get("batchBoundary"))
+
+    def _on_agent_start(self, frame: Frame) -> None:
+        self._add(frame["row"])
+
+    def _on_agent_done(self, frame: Frame) -> None:
+        self._add(frame["row"])
 
     def _on_exchange_deleted(self, frame: Frame) -> None:
         gone = set(frame["rowIds"])

@@ -21,7 +21,7 @@ class LocalRunner:
 
     def restart(self) -> None:
         """Another worker, which has nothing in memory."""
-        self.runner = Runner(bus=self.bus, owner=this_process(), timing=Timing(), slots=4)
+        self.runner = Runner(bus=self.bus, owner=this_process(), timing=Timing(), slots=16)
 
     async def run(self, session_pk: int, within: float = 30.0) -> None:
         """Wake the session and wait until nothing of it runs here."""

@@ -95,10 +95,15 @@ class WsClient:
         return frame
 
     async def until(self, kind: str, within: float = 60.0, **fields: Any) -> Frame:
-        """The next frame of that type whose fields have these values. Raises TimeoutError."""
+        """The next frame of that type whose fields have these values; the end of a run, not of a round, unless asked.
+
+        Raises TimeoutError.
+        """
         async with asyncio.timeout(within):
             while True:
                 frame = await self.receive(within)
+                if frame.get("batchBoundary") and "batchBoundary" not in fields:
+                    continue
                 if frame["type"] == kind and all(frame.get(name) == value for name, value in fields.items()):
                     return frame
 

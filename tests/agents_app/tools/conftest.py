@@ -20,7 +20,7 @@ class RecordingWatch:
     def started(self, pgid: int, start_time: str) -> None:
         self.begun.append((pgid, start_time))
 
-    def ended(self, pgid: int) -> None:
+    def ended(self, pgid: int, left_running: bool) -> None:
         self.over.append(pgid)
 
 

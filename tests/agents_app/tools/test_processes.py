@@ -172,7 +172,7 @@ async def test_a_watch_that_fails_leaves_no_process(bench: Bench) -> None:
             self.pgid = pgid
             raise RuntimeError("no database")
 
-        def ended(self, pgid: int) -> None:
+        def ended(self, pgid: int, left_running: bool) -> None:
             pass
 
     watch = Failing()

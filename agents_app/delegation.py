@@ -1,0 +1,281 @@
+"""What sessions do to each other: start a sub-session, ask, interrupt, stop, archive one, and look at them.
+
+Each call is one transaction; what must be woken comes back with the answer. Who may do what is checked here, by the
+tree: a session reaches its own tree and nothing else, and learns of nothing else. Tools translate in `session_tools`,
+runs are the runner's business, what a sub-session reports is `reports.py`'s.
+"""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from agents_app.config.agents import AgentConfig
+from agents_app.reports import tell_parent
+from agents_app.sent_calls import sent_by
+from agents_app.wake import Signal
+from halo_project.errors import Conflict, HaloError
+from sessions_app import queue
+from sessions_app.identifiers import base36, root
+from sessions_app.lease import is_running
+from sessions_app.messages import title_from
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.tree import is_active, is_self_or_above, lock_sessions, lock_subtree, parent_of
+from sessions_app.workspaces import create_session
+
+MAX_DEPTH = 16
+MAX_AGENT_ROWS = 256
+MAX_LISTED = 500
+DESCRIPTION_CHARS = 200
+TITLE_CHARS = 60
+
+Kind = QueuedMessage.Kind
+
+
+class Refused(HaloError):
+    """What was asked cannot be done; the message is what the model reads."""
+
+    code = "delegation_refused"
+    status = 409
+
+
+@dataclass(slots=True)
+class Done:
+    """What came of it: the session concerned, whom to wake and signal after the commit, how many were touched."""
+
+    session: AgentSession | None
+    wake: list[int] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)
+    busy: bool = False
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a new sub-session is given. working_dir: absolute, inside the workspace."""
+
+    agent: AgentConfig
+    message: str
+    context: str = ""
+    working_dir: Path | None = None
+    title: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.context}\n\n{self.message}" if self.context else self.message
+
+
+def start(caller_pk: int, brief: Brief, origin: str, now: datetime) -> Done:
+    """A new sub-session with its brief queued. The same `origin` again gives the same one. Raises Refused."""
+    with transaction.atomic():
+        locked = lock_sessions([caller_pk]).get(caller_pk)
+        earlier = sent_by(origin)
+        if earlier is not None:
+            return Done(earlier, wake=[earlier.pk])
+        caller = check_caller(locked)
+        if len(caller.session_id.split(">")) >= MAX_DEPTH:
+            raise Refused(
+                f"Maximum nesting depth ({MAX_DEPTH}) reached. Complete this task directly instead of delegating to a "
+                "sub-agent."
+            )
+        session_id = f"{caller.session_id}>sid_{base36(int(now.timestamp() * 1000))}_{base36(secrets.randbits(31))}"
+        description = brief.message[:DESCRIPTION_CHARS]
+        try:
+            child = create_session(
+                caller.workspace,
+                session_id,
+                agent_id=brief.agent.agent_id,
+                agent_name=brief.agent.name,
+                now=now,
+                description=description,
+                run_workspace=caller.run_workspace,
+            )
+        except Conflict as error:
+            raise Refused(error.message) from error
+        child.title = title_from(brief.title) or title_from(description)
+        child.access_level = caller.access_level
+        child.working_dir = str(brief.working_dir) if brief.working_dir is not None else None
+        child.save(update_fields=["title", "access_level", "working_dir"])
+        queue.enqueue(
+            child, kind=Kind.BRIEF, now=now, text=brief.text, origin=origin, source_session_id=caller.session_id
+        )
+        return Done(child, wake=[child.pk])
+
+
+def ask(caller: AgentSession, target_id: str, message: str, origin: str, now: datetime, *, interrupt: bool) -> Done:
+    """Queue a message for a session of the caller's tree; with `interrupt` its round ends at once. Raises Refused."""
+    found = in_tree(caller, target_id)
+    with transaction.atomic():
+        target = lock_pair(caller.pk, found)
+        earlier = sent_by(origin)
+        if earlier is not None:
+            return Done(earlier, wake=[earlier.pk])
+        return say(caller, target, message, origin, now, interrupt=interrupt)
+
+
+def say(
+    caller: AgentSession, target: AgentSession, message: str, origin: str, now: datetime, *, interrupt: bool
+) -> Done:
+    """Queue an agent's message for a locked session. Raises Refused when too many wait there already."""
+    run = SessionRun.objects.filter(session=target).first()
+    busy = is_running(target)
+    if busy and not interrupt and (waiting := queue.agent_rows_waiting(target.pk)) >= MAX_AGENT_ROWS:
+        raise Refused(f"session {target.session_id} message queue is full ({waiting}/{MAX_AGENT_ROWS}).")
+    queue.requeue_failed(target)
+    queue.enqueue(target, kind=Kind.AGENT, now=now, text=message, origin=origin, source_session_id=caller.session_id)
+    done = Done(target, wake=[target.pk], busy=busy)
+    if busy:
+        done.signals.append(Signal(target.pk, "message"))
+    if busy and interrupt and run is not None:
+        done.signals.append(_control(target, "interrupt", run, caller.session_id, now))
+    return done
+
+
+def stop(target_pk: int, by: str | None, now: datetime) -> Done:
+    """Stop a session and all below it: what waits is folded into their histories, nothing runs after it.
+
+    by: id of the session that asks, None for a person. `count` is how many had something to stop. Raises Refused.
+    """
+    with transaction.atomic():
+        target, rest = _locked_subtree(target_pk)
+        done = Done(target)
+        for session in [target, *rest]:
+            if session.archived_at is not None:
+                continue
+            run = SessionRun.objects.filter(session=session).first()
+            busy = run is not None or queue.has_queued(session.pk)
+            waits = is_active(session)
+            queue.drop_held(session.pk)
+            if busy:
+                # Below the target a stop comes from the parent: it is stopped too, and no report must wake it.
+                source = by if session.pk == target.pk else session.parent_session_id
+                done.signals.append(_control(session, "stop", run, source, now))
+                done.wake.append(session.pk)
+            if waits and session.pk == target.pk and not busy:
+                done.wake += tell_parent(session, "stopped", by, now)
+            if waits and (not busy or session.pk != target.pk):
+                # At once: the target's own end must not wait for the ends of those below it.
+                session.stopped_at = now
+                session.save(update_fields=["stopped_at"])
+            done.count += busy or waits
+        return done
+
+
+def interrupt(target_pk: int, now: datetime) -> Done:
+    """End the session's running round now; what is queued becomes the next one. `count` 0: nothing was there."""
+    with transaction.atomic():
+        target = lock_sessions([target_pk]).get(target_pk)
+        run = SessionRun.objects.filter(session_id=target_pk).first()
+        if target is None or (run is None and not queue.has_queued(target_pk)):
+            return Done(target)
+        return Done(target, wake=[target_pk], signals=[_control(target, "interrupt", run, None, now)], count=1)
+
+
+def archive(target_pk: int, by: str | None, now: datetime) -> Done:
+    """Put a session and all below it away: what waits is discarded, what runs ends. Raises Refused.
+
+    by: id of the session that asks, None for a person.
+    """
+    with transaction.atomic():
+        target, rest = _locked_subtree(target_pk)
+        done = Done(target)
+        if is_active(target):
+            done.wake += tell_parent(target, "archived", by, now)
+        for session in [target, *rest]:
+            queue.drop(session.pk)
+            session.archived_at = session.archived_at or now
+            session.save(update_fields=["archived_at"])
+            run = SessionRun.objects.filter(session=session).first()
+            if run is not None:
+                done.signals.append(_control(session, "stop", run, session.parent_session_id, now))
+            done.count += 1
+        return done
+
+
+def children(caller: AgentSession) -> list[dict[str, Any]]:
+    """Direct sub-sessions that are not archived, as the model is told of them."""
+    rows = AgentSession.objects.filter(
+        workspace=caller.workspace_id,
+        parent_session_id=caller.session_id,
+        archived_at__isnull=True,
+        deleting=False,
+    ).order_by("pk")[:MAX_LISTED]
+    running = set(SessionRun.objects.filter(session__in=list(rows)).values_list("session_id", flat=True))
+    return [
+        {
+            "id": row.session_id,
+            "agentId": row.agent_id,
+            "agentName": row.agent_name,
+            "title": row.title or row.description,
+            "status": "running" if row.pk in running else "stopped" if row.stopped_at is not None else "waiting",
+            "createdAt": row.created_at.isoformat(timespec="milliseconds"),
+            "updatedAt": row.updated_at.isoformat(timespec="milliseconds"),
+        }
+        for row in rows
+    ]
+
+
+def in_tree(caller: AgentSession, target_id: str) -> AgentSession:
+    """A session of the caller's tree. Raises Refused with the same words for all others, whether they exist or not."""
+    found = None
+    if root(target_id) == root(caller.session_id):
+        found = AgentSession.objects.filter(workspace=caller.workspace_id, session_id=target_id).first()
+    if found is None or found.deleting or found.archived_at is not None:
+        raise Refused(f"session {target_id} not found")
+    return found
+
+
+def below_caller(caller: AgentSession, target_id: str, what: str) -> AgentSession:
+    """A session of the tree that may be stopped by the caller: neither itself nor one above it. Raises Refused."""
+    found = in_tree(caller, target_id)
+    if is_self_or_above(target_id, caller.session_id):
+        raise Refused(f"a session cannot {what} itself or one above it")
+    return found
+
+
+def lock_pair(caller_pk: int, found: AgentSession) -> AgentSession:
+    """The target, locked together with the caller. Raises Refused: a session that is stopping sends nothing more."""
+    locked = lock_sessions([caller_pk, found.pk])
+    caller, target = locked.get(caller_pk), locked.get(found.pk)
+    check_caller(caller)
+    if target is None or target.deleting or target.archived_at is not None:
+        raise Refused(f"session {found.session_id} not found")
+    return target
+
+
+def check_caller(caller: AgentSession | None) -> AgentSession:
+    """The locked caller itself. Raises Refused: what is being stopped sends nothing more."""
+    if caller is None or caller.deleting or caller.archived_at is not None or queue.is_stopping(caller.pk):
+        raise Refused("this session is being stopped; nothing new is started")
+    return caller
+
+
+def _locked_subtree(target_pk: int) -> tuple[AgentSession, list[AgentSession]]:
+    """The target and all below it, its parent locked with them. Raises Refused."""
+    found = AgentSession.objects.filter(pk=target_pk).first()
+    parent = parent_of(found) if found is not None else None
+    locked = lock_subtree(found, [parent.pk] if parent is not None else []) if found is not None else []
+    target = next((session for session in locked if session.pk == target_pk and not session.deleting), None)
+    if target is None:
+        raise Refused("the session is gone")
+    return target, [session for session in locked if session.pk != target_pk]
+
+
+def _control(session: AgentSession, control: str, run: SessionRun | None, source: str | None, now: datetime) -> Signal:
+    """A control row aimed at the present round, once; and the signal that tells its holder."""
+    round_id = f"{run.run_id}:{run.round}" if run is not None else ""
+    same = QueuedMessage.objects.filter(
+        session=session, state=queue.State.QUEUED, control=control, control_round=round_id
+    ).first()
+    row = same or queue.enqueue(
+        session,
+        kind=Kind.CONTROL,
+        now=now,
+        control=control,
+        control_round=round_id,
+        source_session_id=source,
+    )
+    return Signal(session.pk, control, round_id, row.pk)

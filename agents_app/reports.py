@@ -1,0 +1,147 @@
+"""Reports: what a session's answer owes to the session that asked for it, its parent or a caller in another workspace.
+
+A final report is due when a run ends and nobody below is at work; it marks the sub-session as stopped until it is asked
+again. An interim report carries an answer that would otherwise be overtaken: another round follows, or sub-sessions are
+still at work. A target that is missing, archived or being deleted gets nothing, and costs the sender nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from agents_app.outcome import Outcome
+from halo_project.clock import utcnow
+from sessions_app import queue
+from sessions_app.models import AgentSession, QueuedMessage
+from sessions_app.tree import active_children, lock_sessions, parent_of
+
+REPORT_CHARS = 8192
+INTERIM = "[Interim answer: this sub-agent goes on working.]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Receiver:
+    """To whom an answer goes."""
+
+    target: AgentSession
+    relayed: bool
+
+
+class Reports:
+    """The `outcome.Writer` of this module."""
+
+    def targets(self, outcome: Outcome) -> list[int]:
+        session = AgentSession.objects.filter(pk=outcome.session_pk).first()
+        owed = _receiver_of(session) if session is not None else None
+        return [] if owed is None else [owed.target.pk]
+
+    def write(self, outcome: Outcome, final: bool) -> list[int]:
+        session = AgentSession.objects.get(pk=outcome.session_pk)
+        owed = _receiver_of(session)
+        if owed is None or session.archived_at is not None or session.deleting:
+            return []
+        quiet = not active_children(session).exists()
+        if final and quiet:
+            return self._final(session, owed, outcome)
+        overtaken = not final or outcome.waited
+        if overtaken and outcome.status == "done" and outcome.final_output and _asked(owed, outcome):
+            return _send(session, owed, outcome.origin("interim"), f"{INTERIM}\n\n{outcome.final_output}")
+        return []
+
+    def _final(self, session: AgentSession, owed: _Receiver, outcome: Outcome) -> list[int]:
+        changed: dict[str, Any] = {}
+        if session.parent_session_id is not None and session.stopped_at is None:
+            changed["stopped_at"] = utcnow()
+        if owed.relayed:
+            changed["reply_to"] = None
+        for name, value in changed.items():
+            setattr(session, name, value)
+        if changed:
+            session.save(update_fields=list(changed))
+        if _stopped_by(owed.target, outcome):
+            return []
+        return _send(session, owed, outcome.origin("report"), report_text(outcome))
+
+
+def report_text(outcome: Outcome) -> str:
+    """The words of a final report: how it ended, unless well, and the answer."""
+    text = outcome.final_output or outcome.output
+    how = {
+        "failed": f"[This sub-agent's turn ended in an error: {outcome.error}]",
+        "refused": "[The model of this sub-agent declined to respond.]",
+        "stopped": "[This sub-agent was stopped before it was done.]",
+        "cut_off": "[This sub-agent was interrupted before it was done.]",
+    }.get(outcome.status)
+    if how is None:
+        return text or "(no output)"
+    return f"{how}\n\n{text}" if text else how
+
+
+def shortened(text: str, session_id: str) -> str:
+    """At most REPORT_CHARS of a report, with a line that says so and where the rest is."""
+    if len(text) <= REPORT_CHARS:
+        return text
+    return (
+        f"{text[:REPORT_CHARS]}\n\n[Report truncated: {len(text)} chars total, showing first {REPORT_CHARS}. "
+        f'Use get_session_output("{session_id}") for the full result.]'
+    )
+
+
+def _receiver_of(session: AgentSession) -> _Receiver | None:
+    if session.reply_to:
+        caller = AgentSession.objects.filter(
+            workspace__path=session.reply_to.get("workspace"), session_id=session.reply_to.get("sessionId")
+        ).first()
+        if _takes_reports(caller):
+            return _Receiver(caller, relayed=True)
+    parent = parent_of(session)
+    return _Receiver(parent, relayed=False) if _takes_reports(parent) else None
+
+
+def _takes_reports(target: AgentSession | None) -> bool:
+    return target is not None and target.archived_at is None and not target.deleting
+
+
+def _asked(owed: _Receiver, outcome: Outcome) -> bool:
+    return owed.target.session_id in outcome.answered
+
+
+def _stopped_by(receiver: AgentSession, outcome: Outcome) -> bool:
+    """Whoever stopped it knows. Below the session that was stopped this is the parent, which is stopped itself."""
+    return outcome.status == "stopped" and outcome.stopped_by == receiver.session_id
+
+
+def tell_parent(session: AgentSession, how: str, by: str | None, now: datetime) -> list[int]:
+    """A session that is active but does not run was stopped, archived or deleted: its parent must not wait for it.
+
+    Nothing is told to the parent when it is the one that asked (`by`). Both rows are locked. Returns whom to wake.
+    """
+    parent = parent_of(session)
+    if parent is None or parent.session_id == by or not _takes_reports(parent):
+        return []
+    text = f"[This sub-agent was {how} before it was done.]"
+    return _send(session, _Receiver(parent, relayed=False), f"report:{session.pk}:{how}:{now.timestamp()}", text)
+
+
+def _send(session: AgentSession, owed: _Receiver, origin: str, text: str) -> list[int]:
+    target = lock_sessions([owed.target.pk]).get(owed.target.pk)  # locked already, unless it was named meanwhile
+    if target is None or not _takes_reports(target):
+        return []
+    try:
+        with transaction.atomic():
+            queue.enqueue(
+                target,
+                kind=QueuedMessage.Kind.AGENT,
+                now=utcnow(),
+                text=shortened(text, session.session_id),
+                origin=origin,
+                source_session_id=session.session_id,
+            )
+    except IntegrityError:
+        return []  # it was sent before a crash
+    return [target.pk]
+
+
+REPORTS = Reports()

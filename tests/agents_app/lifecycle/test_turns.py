@@ -1,0 +1,348 @@
+"""Rounds of one session: what waits while it works, three ways to interrupt it, compaction, and what a row shows."""
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from agents_app import conversation
+from agents_app.inbound_images import InboundImage
+from agents_app.tools.process_tree import members
+from halo_project.database import db
+from halo_project.errors import Conflict
+from sessions_app.identifiers import SessionKey
+from sessions_app.models import AgentSession, QueuedMessage
+from tests.support.crew import Crew, start
+from tests.support.model_server import Call, ModelReply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HANGING = ModelReply(text="never", wait_ms=600_000)
+SLEEP = Call("shell_exec", {"command": "sleep 600"})
+
+
+async def asked(crew: Crew, count: int) -> None:
+    await crew.until(lambda: len(crew.server.requests) >= count)
+
+
+async def frames(crew: Crew, session: AgentSession) -> list[dict]:
+    return await crew.worker.frames(SessionKey(session.workspace_id, session.session_id))
+
+
+async def running_command(crew: Crew, session: AgentSession) -> int:
+    """The process group of the session's shell command, once it runs."""
+    groups: dict[int, str] = {}
+
+    def runs() -> bool:
+        held = crew.worker.runner.held.get(session.pk)
+        groups.update(held.processes._groups if held is not None else {})
+        return bool(groups) and bool(members(next(iter(groups))))
+
+    await crew.until(runs)
+    return next(iter(groups))
+
+
+async def test_what_is_said_meanwhile_becomes_one_round_and_a_boundary_stands_between(crew: Crew) -> None:
+    crew.on("lead", "one", ModelReply(text="first", wait_ms=400))
+    crew.on("lead", "three", "both")
+    root = await crew.send("one")
+    await asked(crew, 1)
+    await crew.send("two")
+    await crew.send("three")
+    await crew.settle()
+    assert crew.answers(root) == ["first", "both"]
+    texts = [block["text"] for block in crew.raw(root)[2]["content"]]
+    assert [text.partition("] ")[2] for text in texts] == ["two", "three"]
+    sent = [f for f in await frames(crew, root) if f["type"] in ("chat:complete", "chat:followup", "chat:final")]
+    kinds = [f["type"] + (" boundary" if f.get("batchBoundary") else "") for f in sent]
+    assert kinds == ["chat:final", "chat:complete boundary", "chat:followup", "chat:final", "chat:complete"]
+    await crew.nothing_is_left()
+
+
+async def test_a_message_between_tool_calls_is_taken_up_before_the_next_model_call(crew: Crew) -> None:
+    crew.on("lead", "one", ModelReply(calls=[Call("shell_exec", {"command": "sleep 1"})]))
+    crew.on("lead", "two", "answered at once")
+    root = await crew.send("one")
+    await running_command(crew, root)
+    await crew.send("two")
+    await crew.settle()
+    last = crew.raw(root)[2]["content"]
+    assert [block["type"] for block in last] == ["tool_result", "text"], (
+        "its result is there, and the new words with it"
+    )
+    assert crew.answers(root)[-1] == "answered at once" and len(crew.server.requests) == 2
+    await crew.nothing_is_left()
+
+
+async def test_a_hard_interrupt_ends_the_command_and_goes_on_with_what_waits(crew: Crew) -> None:
+    crew.on("lead", "one", ModelReply(calls=[SLEEP]))
+    crew.on("lead", "two", "went on")
+    root = await crew.send("one")
+    group = await running_command(crew, root)
+    await crew.send("two")
+    assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    assert members(group) == [] and crew.answers(root)[-1] == "went on"
+    assert "has no result" in crew.results(root)[0]
+    await crew.nothing_is_left()
+
+
+async def test_an_interrupt_with_nothing_behind_it_ends_the_turn(crew: Crew) -> None:
+    crew.on("lead", "one", HANGING)
+    root = await crew.send("one")
+    await asked(crew, 1)
+    assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    assert not await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
+    assert crew.answers(root) == []
+    await crew.nothing_is_left()
+
+
+@pytest.mark.parametrize("where", ["model", "tool", "retry", "children", "silent"])
+async def test_T8_stop_ends_it_wherever_it_is_and_the_next_message_works(crew: Crew, where: str) -> None:
+    reply = {
+        "model": ModelReply(text=["word "] * 500, delay_ms=30),
+        "tool": ModelReply(calls=[SLEEP]),
+        "retry": ModelReply(status=529, error={"error": {"message": "overloaded"}}, headers={"retry-after": "55"}),
+        "children": ModelReply(calls=[start("long task")]),
+        "silent": HANGING,
+    }[where]
+    crew.on("lead", "one", reply)
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "long task", ModelReply(calls=[SLEEP]))
+    root = await crew.send("one")
+    if where == "tool":
+        await running_command(crew, root)
+    elif where == "children":
+        await asked(crew, 3)
+        (child,) = await crew.children()
+        group = await running_command(crew, child)
+    else:
+        await asked(crew, 1)
+        await crew.until(lambda: root.pk in crew.worker.runner.held)
+    assert await crew.stop()
+    async with asyncio.timeout(20):
+        await crew.settle()
+    assert not await crew.stop(), "nothing is left to stop"
+    if where == "children":
+        assert members(group) == [] and (await crew.children())[0].stopped_at is not None
+    crew.on("lead", "two", "fine")
+    await crew.send("two")
+    await crew.settle()
+    assert crew.said(root) == ["one", "two"] and crew.answers(root)[-1] == "fine"
+    assert crew.unexpected == []
+    await crew.nothing_is_left()
+
+
+async def test_stop_keeps_what_was_queued_with_its_images_and_runs_nothing(crew: Crew) -> None:
+    image = InboundImage(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
+    crew.on("lead", "one", HANGING)
+    root = await crew.send("one")
+    await asked(crew, 1)
+    await conversation.send(workspace=str(crew.workspace), session_id="root", text="look", images=[image])
+    assert await crew.stop()
+    await crew.settle()
+    folded = crew.raw(root)[-1]["content"]
+    assert [block["type"] for block in folded] == ["text", "image", "text"]
+    assert len(crew.server.requests) == 1
+    await crew.nothing_is_left()
+
+
+async def test_continue_task_is_for_turns_that_follow_an_interruption(crew: Crew) -> None:
+    crew.on(
+        "lead", "one", ModelReply(calls=[Call("continue_task", {}, "a"), Call("shell_exec", {"command": "sleep 1"})])
+    )
+    crew.on("lead", "by the way", ModelReply(calls=[Call("continue_task", {"note": "Step two."}, "b")]))
+    crew.on("lead", '{"code": 0}', "answered the question")
+    crew.on("lead", "[System] Continue the interrupted task. Step two.", "finished")
+    root = await crew.send("one")
+    await running_command(crew, root)
+    await crew.send("by the way")
+    await crew.settle()
+    assert json.loads(crew.results(root)[0]) == {"code": 1, "error": "nothing was interrupted"}
+    assert crew.answers(root)[-2:] == ["answered the question", "finished"]
+    await crew.nothing_is_left()
+
+
+async def test_a_stop_takes_the_wish_to_continue_back(crew: Crew) -> None:
+    crew.on("lead", "one", ModelReply(calls=[Call("shell_exec", {"command": "sleep 1"})]))
+    crew.on("lead", "by the way", ModelReply(calls=[Call("continue_task", {}, "b")]))
+    crew.on("lead", '{"code": 0}', HANGING)
+    root = await crew.send("one")
+    await running_command(crew, root)
+    await crew.send("by the way")
+    await asked(crew, 3)
+    assert await crew.stop()
+    await crew.settle()
+    assert crew.said(root) == ["one", "by the way"] and len(crew.server.requests) == 3
+    await crew.nothing_is_left()
+
+
+async def test_agents_may_only_pile_up_so_many_messages_and_people_any(crew: Crew, monkeypatch) -> None:
+    monkeypatch.setattr("agents_app.delegation.MAX_AGENT_ROWS", 2)
+    crew.on("lead", "go", ModelReply(calls=[start("long task")]))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "long task", HANGING)
+    root = await crew.send("go")
+    await asked(crew, 3)
+    (child,) = await crew.children()
+    questions = [{"target_session_id": child.session_id, "message": f"and {n}?"} for n in range(4)]
+    calls = [Call("query_session", question, f"q{n}") for n, question in enumerate(questions)]
+    crew.on("lead", "ask", ModelReply(calls=calls))
+    crew.on("lead", "tool_result", "asked")
+    await crew.send("ask")
+    await crew.until(lambda: len(crew.results(root)) == 5)
+    answers = sorted(json.loads(text)["code"] for text in crew.results(root)[1:])
+    assert answers == [0, 0, 1, 1] and any("message queue is full (2/2)" in text for text in crew.results(root))
+    for n in range(5):
+        await conversation.send(workspace=str(crew.workspace), session_id=child.session_id, text=f"person {n}")
+    assert await crew.stop()
+    await crew.settle()
+
+
+async def talked(crew: Crew, times: int) -> AgentSession:
+    crew.on("lead", "say", "said", always=True)
+    for number in range(times):
+        root = await crew.send(f"say {number}")
+        await crew.settle()
+    return root
+
+
+async def test_a_person_has_the_history_compacted(crew: Crew) -> None:
+    root = await talked(crew, 5)
+    crew.on("lead", "Summarize the conversation", "They said five things.")
+    await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    raw = crew.raw(root)
+    assert raw[0]["content"][0]["text"] == "[Conversation Summary — 5 messages compacted]\nThey said five things."
+    assert len(raw) == 6 and [row.get("compactSummary") for row in crew.rows(root) if row["type"] == "user"][-1]
+    notices = [row["content"] for row in crew.rows(root) if row["type"] == "notification"]
+    assert (
+        notices[0].startswith("Compacting context (") and notices[1] == "Context compacted: 5 older messages summarized"
+    )
+    steps = [f["type"] for f in await frames(crew, root) if f["type"].startswith("compact:")]
+    assert steps == ["compact:started", "compact:summarizing", "compact:done"]
+    root = await crew.send("say more")
+    await crew.settle()
+    assert crew.answers(root)[-1] == "said" and len(crew.answers(root)) == 6
+    await crew.nothing_is_left()
+
+
+async def test_nothing_is_announced_when_there_is_nothing_to_compact(crew: Crew) -> None:
+    root = await talked(crew, 1)
+    await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    assert [row["content"] for row in crew.rows(root) if row["type"] == "notification"] == [
+        "There is nothing to compact yet."
+    ]
+    assert not [f for f in await frames(crew, root) if f["type"].startswith("compact:")]
+
+
+@pytest.mark.parametrize("how", ["stop", "interrupt"])
+async def test_a_compaction_that_is_cancelled_leaves_the_history_and_what_waits_runs(crew: Crew, how: str) -> None:
+    root = await talked(crew, 5)
+    before = crew.raw(root)
+    crew.on("lead", "Summarize the conversation", HANGING)
+    await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    await asked(crew, 6)
+    with pytest.raises(Conflict):
+        await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    assert await getattr(conversation, how)(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    assert crew.raw(root) == before
+    assert "Compact cancelled" in [row["content"] for row in crew.rows(root) if row["type"] == "notification"]
+    await crew.send("say more")
+    await crew.settle()
+    assert crew.answers(root)[-1] == "said"
+    await crew.nothing_is_left()
+
+
+@pytest.mark.parametrize("fault", ["error", "empty"])
+async def test_a_model_that_gives_no_summary(crew: Crew, fault: str) -> None:
+    root = await talked(crew, 5)
+    before = crew.raw(root)
+    reply = ModelReply(text="") if fault == "empty" else ModelReply(status=400, error={"error": {"message": "no"}})
+    crew.on("lead", "Summarize the conversation", reply)
+    await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    if fault == "empty":
+        assert crew.raw(root) == before
+        assert "Compaction skipped — no summary produced" in [row["content"] for row in crew.rows(root)]
+    else:
+        head = crew.raw(root)[0]["content"][0]["text"]
+        assert head.startswith("[Conversation Summary — 5 messages compacted (local fallback)]\n[user]: [")
+    await crew.nothing_is_left()
+
+
+async def test_a_full_context_is_compacted_before_the_next_call_and_a_stop_waits_for_it(crew: Crew) -> None:
+    crew.add_agent("small", "context: {maxTokens: 1000, compressAt: 0.5}")
+    crew.on("small", "Summarize the conversation", ModelReply(text="short", wait_ms=700))
+    usage = {"input_tokens": 900, "output_tokens": 5}
+    for number in range(4):
+        crew.on("small", f"say {number}", ModelReply(text="said", usage=usage if number == 3 else {"input_tokens": 10}))
+    for number in range(4):
+        root = await crew.send(f"say {number}", agent="small")
+        await crew.settle()
+    await crew.send("say 4", agent="small")
+    await asked(crew, 5)
+    assert await crew.stop()
+    await crew.settle()
+    head = crew.raw(root)[0]["content"][0]["text"]
+    assert head.startswith("[Conversation Summary — ") and head.endswith("\nshort")
+    assert "Auto-compacted 4 older messages" in [row["content"] for row in crew.rows(root)]
+    assert len(crew.server.requests) == 5, "no model was asked after the stop"
+    await crew.nothing_is_left()
+
+
+async def test_a_history_that_is_too_long_for_the_model_is_shortened_and_the_call_made_again(crew: Crew) -> None:
+    root = await talked(crew, 5)
+    refusal = {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}}
+    crew._rules.clear()
+    crew.on("lead", "once more", ModelReply(status=400, error=refusal))
+    crew.on("lead", "once more", "worked")
+    await crew.send("once more")
+    await crew.settle()
+    assert crew.raw(root)[0]["content"][0]["text"].startswith("[Conversation Summary — 6 messages compacted (local")
+    assert crew.answers(root)[-1] == "worked"
+    await crew.nothing_is_left()
+
+
+async def test_calls_that_a_vendor_numbers_anew_get_ids_of_their_own(crew: Crew, workspace: Path) -> None:
+    crew.on("lead", "one", ModelReply(calls=[Call("shell_exec", {"command": "echo 1"}, "call_0")]))
+    crew.on("lead", "tool_result\n1", ModelReply(calls=[Call("shell_exec", {"command": "echo 2"}, "call_0")]))
+    crew.on("lead", "tool_result\n2", "done")
+    root = await crew.send("one")
+    await crew.settle()
+    ids = [b["id"] for m in crew.raw(root) for b in m["content"] if b["type"] == "tool_use"]
+    assert ids == ["call_0", "call_0_2"] and crew.results(root) == ["1", "2"]
+
+
+async def test_a_row_shows_the_answer_while_it_is_made(crew: Crew) -> None:
+    crew.worker.runner.timing = dataclasses.replace(crew.worker.runner.timing, row_write=0.05)
+    crew.on("lead", "one", ModelReply(text="Half of it. ", calls=[Call("shell_exec", {"command": "sleep 2"})]))
+    crew.on("lead", "tool_result", "The rest.")
+    await crew.send("one")
+
+    async def half() -> bool:
+        return (await crew.session()).output == "Half of it. "
+
+    await crew.until(half)
+    await crew.settle()
+    assert (await crew.session()).output == "Half of it. The rest."
+
+
+async def test_duplicate_and_late_wake_ups_run_nothing_twice(crew: Crew) -> None:
+    crew.on("lead", "one", ModelReply(text="once", wait_ms=200))
+    root = await crew.send("one")
+    for _ in range(20):
+        crew.worker.runner.submit(root.pk)
+    await asked(crew, 1)
+    for _ in range(20):
+        crew.worker.runner.submit(root.pk)
+    await crew.settle()
+    crew.worker.woken.extend([root.pk] * 5)
+    await crew.settle()
+    assert crew.answers(root) == ["once"] and len(crew.server.requests) == 1
+    assert await db(QueuedMessage.objects.filter(state="landed").count) == 1

@@ -1,0 +1,207 @@
+"""A lead agent with a team, on a model server, run by a worker on the test's own loop: trees without processes.
+
+What each agent answers is decided by `on(agent, words, reply)`: the newest message of the request is searched for
+`words`, in the order the rules were given. A rule answers once, unless it is `always`.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agents_app import conversation, recovery
+from halo_project.database import db
+from halo_project.timing import Timing
+from sessions_app.log.raw_log import RawLog
+from sessions_app.log.ui_log import UILog
+from sessions_app.messages import Row
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
+from sessions_app.raw_repair import blocks_of
+from sessions_app.workspaces import paths_of
+from tests.support.local_runner import LocalRunner
+from tests.support.model_server import Call, ModelReply, ModelServer
+
+SWEEP = Timing(queued_grace=0.0)
+AGENT = """
+name: {name}
+description: the {name} of this test
+model: {{provider: anthropic, id: claude-test, endpoint: "{url}", maxTokens: 1000}}
+{more}
+system_prompt: "You are agent {agent_id}."
+"""
+
+
+@dataclass
+class _Rule:
+    agent: str
+    words: str
+    reply: ModelReply | Callable[[dict[str, Any]], ModelReply]
+    always: bool
+
+
+class Crew:
+    """Agents `lead` (team: lead, helper) and `helper` (team: helper) in one workspace."""
+
+    def __init__(self, workspace: Path, server: ModelServer, worker: LocalRunner):
+        self.workspace = workspace
+        self.server = server
+        self.worker = worker
+        self.unexpected: list[str] = []
+        self._rules: list[_Rule] = []
+        server.respond(self._respond)
+        self.add_agent("lead", "tools: [shell_exec]\nteam: [lead, helper]")
+        self.add_agent("helper", "tools: [shell_exec]\nteam: [helper]")
+
+    def add_agent(self, agent_id: str, more: str = "") -> None:
+        folder = self.workspace / ".halo" / "agents" / agent_id
+        folder.mkdir(parents=True, exist_ok=True)
+        text = AGENT.format(name=agent_id.title(), agent_id=agent_id, url=self.server.url, more=more)
+        (folder / "agent.yaml").write_text(text)
+
+    # -- the models -----------------------------------------------------------------------------------------------
+
+    def on(self, agent: str, words: str, reply: Any, *, always: bool = False) -> None:
+        """`reply`: text, a ModelReply, or a function of the request's body."""
+        reply = ModelReply(text=reply) if isinstance(reply, str) else reply
+        self._rules.append(_Rule(agent, words, reply, always))
+
+    def _respond(self, body: dict[str, Any]) -> ModelReply:
+        system = json.dumps(body.get("system"))
+        words = _newest(body["messages"])
+        for rule in self._rules:
+            if f"You are agent {rule.agent}." in system and rule.words in words:
+                if not rule.always:
+                    self._rules.remove(rule)
+                return rule.reply if isinstance(rule.reply, ModelReply) else rule.reply(body)
+        self.unexpected.append(words)
+        return ModelReply(text=f"(nobody expected: {words[:60]})")
+
+    # -- people ---------------------------------------------------------------------------------------------------
+
+    async def send(self, text: str, session_id: str = "root", agent: str = "lead") -> AgentSession:
+        accepted = await conversation.send(
+            workspace=str(self.workspace), session_id=session_id, text=text, agent_id=agent
+        )
+        return await self.session(accepted.session_id)
+
+    async def stop(self, session_id: str = "root") -> bool:
+        return await conversation.stop(workspace=str(self.workspace), session_id=session_id)
+
+    # -- the worker -----------------------------------------------------------------------------------------------
+
+    async def settle(self, within: float = 60.0) -> None:
+        """Run whatever was woken until nothing of it runs or waits to be woken."""
+        runner = self.worker.runner
+        async with asyncio.timeout(within):
+            while self.worker.woken or runner._tasks:
+                self._submit()
+                if runner._tasks:
+                    await asyncio.wait(list(runner._tasks.values()), timeout=0.02)
+
+    async def until(self, condition: Callable[[], Any], within: float = 60.0) -> None:
+        """Run what is woken until the condition, which may be a coroutine function, holds."""
+        async with asyncio.timeout(within):
+            while True:
+                self._submit()
+                holds = condition()
+                if await holds if asyncio.iscoroutine(holds) else holds:
+                    return
+                await asyncio.sleep(0.01)
+
+    def _submit(self) -> None:
+        while self.worker.woken:
+            self.worker.runner.submit(self.worker.woken.pop(0))
+
+    async def crash(self) -> None:
+        """The worker dies in the middle of whatever it does: nothing is written from here on, its leases stay."""
+        runner = self.worker.runner
+        tasks = list(runner._tasks.values())
+        for held in runner.held.values():
+            held.lease.lost = True
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.worker.woken.clear()
+        await db(SessionRun.objects.update, owner=None)
+        self.worker.restart()
+
+    async def sweep(self) -> None:
+        """What every worker does at its start and every few seconds."""
+        found = await db(recovery.sweep, SWEEP)
+        self.worker.woken.extend(found.wake)
+        if found.held_nudges:
+            self.worker.woken.extend(await db(recovery.release_nudges, SWEEP))
+
+    async def recovered(self) -> None:
+        await self.sweep()
+        await self.settle()
+        await self.sweep()
+        await self.settle()
+
+    # -- what came of it ------------------------------------------------------------------------------------------
+
+    async def session(self, session_id: str = "root") -> AgentSession:
+        return await db(
+            lambda: AgentSession.objects.select_related("workspace").get(
+                workspace__path=str(self.workspace), session_id=session_id
+            )
+        )
+
+    async def children(self, session_id: str = "root") -> list[AgentSession]:
+        return await db(
+            lambda: list(
+                AgentSession.objects.select_related("workspace").filter(parent_session_id=session_id).order_by("pk")
+            )
+        )
+
+    def rows(self, session: AgentSession) -> list[Row]:
+        return UILog(paths_of(session).ui).load().all_rows
+
+    def raw(self, session: AgentSession) -> list[dict[str, Any]]:
+        return RawLog(paths_of(session).raw).load()
+
+    def said(self, session: AgentSession) -> list[str]:
+        """The contents of the session's user rows in order."""
+        return [row["content"] for row in self.rows(session) if row["type"] == "user"]
+
+    def answers(self, session: AgentSession) -> list[str]:
+        return [row["content"] for row in self.rows(session) if row["type"] == "assistant"]
+
+    def results(self, session: AgentSession) -> list[str]:
+        """Texts of all tool results the model was given, in order."""
+        return [
+            block["content"]
+            for message in self.raw(session)
+            for block in blocks_of(message)
+            if block["type"] == "tool_result"
+        ]
+
+    async def queue(self, session_id: str = "root") -> list[tuple[str, str, str]]:
+        session = await self.session(session_id)
+        rows = QueuedMessage.objects.filter(session=session).order_by("pk")
+        return await db(lambda: [(row.kind, row.state, row.control) for row in rows])
+
+    async def nothing_is_left(self) -> None:
+        """No lease, no message that waits, and both logs of every session are sound and tell the same words."""
+        assert await db(SessionRun.objects.count) == 0
+        waiting = QueuedMessage.objects.filter(state__in=["queued", "held"])
+        assert await db(lambda: list(waiting.values_list("session__session_id", "kind", "text"))) == []
+        assert self.unexpected == []
+
+
+def start(message: str, agent: str = "helper", call_id: str = "", **more: Any) -> Call:
+    return Call("start_session", {"agent_id": agent, "message": message, **more}, call_id)
+
+
+def _newest(messages: list[dict[str, Any]]) -> str:
+    """The texts and results of the newest message, as they are; a result is told by a line before it."""
+    found = []
+    for block in blocks_of(messages[-1]):
+        inner = block.get("content")
+        if block["type"] == "tool_result":
+            found.append("tool_result")
+        parts = inner if isinstance(inner, list) else [{"text": inner}] if inner else [block]
+        found.extend(str(part.get("text", "")) for part in parts)
+    return "\n".join(found)
