@@ -28,12 +28,13 @@ from halo_project.database import db
 from halo_project.errors import HaloError
 from sessions_app.bus import get_bus
 from sessions_app.identifiers import SessionKey
-from sessions_app.snapshot import snapshot
+from sessions_app.snapshot import resolve, snapshot
 from sessions_app.workspaces import open_workspace
 
 logger = logging.getLogger(__name__)
 
 PARSE_IN_THREAD_CHARS = 256 * 1024
+COMPACT = "/session compact"
 LOGIN_CHECK_EVERY = 6  # keepalives
 LOGIN_ENDED = 4401  # close code
 
@@ -101,6 +102,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def handle_chat(self, frame: Frame) -> None:
         request = await _in_thread_if_long(frame.get("images"), requests.chat_request, frame)
+        if request.session_id is not None and request.text.strip() == COMPACT:
+            await conversation.compact(workspace=request.workspace, session_id=request.session_id)
+            await self._outgoing.answer(ack_frame(request.session_id, None, request.client_msg_id))
+            return
         accepted = await conversation.send(
             workspace=request.workspace,
             session_id=request.session_id,
@@ -160,7 +165,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _subscribe(self, workspace: str, session_id: str) -> None:
         row = await db(open_workspace, workspace, utcnow())
         self._hints.workspaces.add(row.pk)
-        self._watching.watch(SessionKey(row.pk, session_id), get_bus(), partial(snapshot, workspace, session_id))
+        key = await resolve(workspace, session_id) or SessionKey(row.pk, session_id)
+        self._watching.watch(key, get_bus(), partial(snapshot, workspace, session_id))
 
     async def _look_after(self) -> None:
         """A page that is frozen keeps its socket open and reads nothing; a login may have ended."""

@@ -15,8 +15,8 @@ def error_frame(error: HaloError, request: Frame) -> Frame:
     return {"type": "error", "error": error.message, "code": error.code, **named}
 
 
-def ack_frame(session_id: str, row_id: str, client_msg_id: str | None) -> Frame:
-    """The message is committed and will not be lost any more."""
+def ack_frame(session_id: str, row_id: str | None, client_msg_id: str | None) -> Frame:
+    """The message is committed and will not be lost any more. row_id: None for a command, which leaves no row."""
     frame = {"type": "chat:ack", "sessionId": session_id, "rowId": row_id}
     return frame if client_msg_id is None else {**frame, "clientMsgId": client_msg_id}
 

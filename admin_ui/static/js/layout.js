@@ -14,6 +14,10 @@ export function layout(state) {
   const items = [];
   let usage = null;
   for (const row of state.rows) {
+    if (row.type === "agent_start") {
+      items.push({ key: row.id, row, kind: "notice", tone: "quiet", text: `${row.agentName} ← ${row.content}` });
+      continue;
+    }
     if (row.taskId && row.taskId !== state.sessionId) continue; // a 1.x sub-agent's row; it has a session of its own
     if (row.type === "usage") usage = addUsage(usage, row);
     const item = itemOf(row);

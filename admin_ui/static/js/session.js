@@ -48,7 +48,7 @@ export class Session {
 
   acknowledged({ clientMsgId, sessionId, rowId }) {
     const entry = this.outbox.acknowledge(clientMsgId);
-    if (!entry || sessionId !== this.id) return;
+    if (!entry || sessionId !== this.id || !rowId) return; // a command leaves no row of its own
     const { text, images } = entry;
     this.change(addPending(this.state, { rowId, text, images }));
     // Sent more than once: it may have landed long ago, beyond the rows we hold. A snapshot tells.

@@ -176,7 +176,10 @@ const NUMBERED = {
   "chat:final": finish,
   "chat:followup": (state) => ({ ...state, running: true }),
   "chat:stopped": (state) => ({ ...state, running: false }),
-  "chat:complete": (state) => ({ ...state, running: false }),
+  "chat:complete": (state, frame) => (frame.batchBoundary ? state : { ...state, running: false }),
+  "agent:start": (state, frame) => addRow(state, frame.row),
+  "agent:done": (state, frame) => addRow(state, frame.row),
+  "session:compacted": (state, { contextTokens }) => ({ ...state, contextTokens }),
 };
 
 function knows(state, rowId) {
