@@ -2,7 +2,7 @@
 # PYTHON names the interpreter: any from 3.11 on. Without it the first one found that has `venv` is taken.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev serve test lint fix bench bench-store lock clean
+.PHONY: help setup dev serve test lint fix bench bench-store bench-turns chaos lock clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -48,6 +48,12 @@ bench: dev ## measure, on this machine
 
 bench-store: dev ## measure the session store beside the limits of this machine; figures go to bench-store.json
 	$(BIN)/python -m benchmarks.store $(ARGS)
+
+bench-turns: dev ## measure turns: commits, many at once, how fast they start and stop; figures go to bench-turns.json
+	$(BIN)/python -m benchmarks.turns $(ARGS)
+
+chaos: dev ## three minutes of talk while workers and Redis are killed, then a look at what is left
+	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
 # Hashes and no addresses. Versions that a lock holds already are kept unless UPGRADE=--upgrade is given.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-config --no-header --no-annotate --python-version 3.11 $(UPGRADE)

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from benchmarks.store import converting, reading, writing
-from benchmarks.store.table import Table
+from benchmarks.table import Table
 
 
 def kills(table: Table, folder: Path, count: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.store.table import Row, Table, child
+from benchmarks.table import Row, Table, child
 from sessions_app.log.legacy.convert import convert
 from sessions_app.log.paths import SessionPaths
 
@@ -116,8 +116,8 @@ def limit_of_converting(folder: Path) -> None:
 def converting(table: Table, folder: Path, megabytes: int) -> None:
     sessions = folder / "v1" / "default"
     largest = write_1x_sessions(sessions, 200, megabytes * 1_000_000)
-    limit = child("limit", sessions)
-    done = child("convert", sessions)
+    limit = child("benchmarks.store", "limit", sessions)
+    done = child("benchmarks.store", "convert", sessions)
     speed, most = done["bytes"] / done["seconds"] / 1e6, limit["bytes"] / limit["seconds"] / 1e6
     table.add(f"convert {done['sessions']} 1.x sessions, {done['bytes'] / 1e6:.0f} MB", done["seconds"], "s")
     table.add("  sessions", done["sessions"] / done["seconds"], "/s")

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.big_session import write_big_session
-from benchmarks.store.table import Table, child, median_us, set_up_django
+from benchmarks.table import Table, child, median_us, set_up_django
 from sessions_app.log.ui_log import UILog
 
 
@@ -32,7 +32,7 @@ def opening(table: Table, folder: Path) -> None:
 
 
 def listing(table: Table, folder: Path) -> None:
-    figures = child("list", folder)
+    figures = child("benchmarks.store", "list", folder)
     table.add("list 50 of 20,000 sessions (SQLite)", figures["ms"], "ms", aim="< 10", good=figures["ms"] < 10)
     table.add("  queries", figures["queries"], "", aim="1", good=figures["queries"] == 1)
     table.add("  limit: the query alone, as plain tuples", figures["limit_ms"], "ms")

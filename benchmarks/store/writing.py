@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.big_session import OUTPUT, write_big_session
-from benchmarks.store.table import Row, Table, child, median_us, set_up_django
+from benchmarks.table import Row, Table, child, median_us, set_up_django
 from sessions_app.log.paths import SessionPaths
 from sessions_app.log.records import add_record
 from sessions_app.log.ui_log import UILog
@@ -80,7 +80,7 @@ def counted_writes() -> Iterator[list[int]]:
 
 def a_turn(table: Table, folder: Path) -> None:
     """A turn of eight steps, some with three calls at once, saved at every point where a real one is."""
-    done = child("turn", folder)
+    done = child("benchmarks.store", "turn", folder)
     content, written, saves = done["content"], done["written"], done["saves"]
     table.add("a turn's new content, both logs", content / 1000, "KB", saves=saves)
     table.add("  bytes written", written / 1000, "KB")

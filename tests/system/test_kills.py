@@ -141,7 +141,7 @@ async def test_a_stop_of_the_server_parks_the_turn_and_the_next_start_goes_on(se
     assert await asyncio.to_thread(first.stop) == 0
     assert not sleeping("sleep 3418")
     view, messages = read(first)
-    assert view.inflight is None and messages[-1]["content"][0]["content"].startswith("[Command cut off by a server")
+    assert view.inflight is None and "[Command cut off by a server" in messages[-1]["content"][0]["content"]
     second = start_halo(HALO_WORKERS="1", **env)
     for _ in range(900):
         view, messages = read(second)
@@ -149,4 +149,35 @@ async def test_a_stop_of_the_server_parks_the_turn_and_the_next_start_goes_on(se
             break
         await asyncio.sleep(0.2)
     assert view.rows[-1]["content"] == "Back again."
+    assert sum("The server restarted" in str(row.get("content")) for row in view.rows if row["type"] == "user") == 1
+
+
+@pytest.mark.asyncio
+async def test_a_worker_that_is_told_to_stop_twice_ends_its_commands_and_another_goes_on(server, start_halo):
+    def respond(body):
+        if "The server restarted" in str(body["messages"][-1]["content"]):
+            return ModelReply(text="Taken over.")
+        return ModelReply(calls=[Call("shell_exec", {"command": "echo so far; sleep 3419"}, "c1")])
+
+    server.respond(respond)
+    halo = start_halo(HALO_WORKERS="1", ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=server.url)
+    async with await WsClient.login(halo.url, halo.password, workspace=str(halo.workspace)) as client:
+        await client.subscribe(SESSION)
+        await client.send_chat("work", session_id=SESSION)
+        await client.until("agent:tool_call", within=180)
+        for _ in range(600):
+            if sleeping("sleep 3419"):
+                break
+            await asyncio.sleep(0.1)
+        worker = psutil.Process(halo.children()["worker-1"])
+        worker.terminate()
+        await asyncio.sleep(0.2)
+        worker.terminate()
+        gone, _ = await asyncio.to_thread(psutil.wait_procs, [worker], 30)
+        assert gone and not sleeping("sleep 3419")
+        await client.until("chat:complete", within=240)
+    view, messages = read(halo)
+    result = messages[2]["content"][0]["content"]
+    assert "[Command cut off by a server restart" in result and result.endswith("Output so far:\nso far")
+    assert view.rows[-1]["content"] == "Taken over."
     assert sum("The server restarted" in str(row.get("content")) for row in view.rows if row["type"] == "user") == 1

@@ -34,9 +34,9 @@ def median_us(action: Callable[[], object], count: int) -> float:
     return statistics.median(times)
 
 
-def child(task: str, folder: Path) -> Row:
+def child(module: str, task: str, folder: Path) -> Row:
     """The figures that a task prints as JSON, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.store", "--child", task, str(folder)]
+    command = [sys.executable, "-m", module, "--child", task, str(folder)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
