@@ -4,7 +4,6 @@ Each call is one transaction whose commit is the acknowledgement, then hints for
 a pending row for the viewers) that may be lost without harm. Runs and session files are not touched here.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from agents_app import delegation, deletion, exchange_deletion
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.inbound_images import InboundImage, save_images
-from agents_app.wake import dispatch_soon, signal_soon, wake_all
+from agents_app.wake import dispatch_soon, give, signal_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest, Conflict, NotFound
@@ -84,7 +83,7 @@ async def send(
         hints.append(signal_soon(accepted.session_pk, "message"))
     if not accepted.duplicate:
         hints.append(_publish_pending(accepted, draft, saved_images))
-    await asyncio.gather(*hints)
+    await give(*hints)
     return accepted
 
 

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from agents_app.process_ledger import end_leftovers
 from agents_app.reports import tell_parent
-from agents_app.wake import Signal, signal_soon, wake_all
+from agents_app.wake import Signal, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict, NotFound
@@ -29,9 +29,8 @@ WAIT_FOR_HOLDER_S = 5.0
 async def delete(*, workspace: str, session_id: str) -> int:
     """Delete the session and all below it; returns how many. Raises NotFound; Conflict while one still ends."""
     sessions, woken = await db(_tombstone, workspace, session_id)
-    await wake_all(woken, [Signal(pk, "message") for pk in woken])
-    for session in sessions:
-        await signal_soon(session.pk, "delete")
+    signals = [Signal(pk, "message") for pk in woken] + [Signal(session.pk, "delete") for session in sessions]
+    await wake_all(woken, signals)
     pending = {session.pk for session in sessions}
     deadline = asyncio.get_running_loop().time() + WAIT_FOR_HOLDER_S
     while pending:

@@ -1,11 +1,12 @@
 """Hints to workers: wake up for a session, or act at once on what runs. A lost one delays and loses nothing.
 
-A forgotten wake-up is found by the next sweep, a forgotten control or tombstone by the holder's next renewal.
+A forgotten wake-up is found by the next sweep, a forgotten control or tombstone by the holder's next renewal. So
+nobody waits long for one: while the event server is away, a message is acknowledged as fast as it is committed.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 
 from kombu.exceptions import OperationalError
@@ -13,6 +14,9 @@ from kombu.exceptions import OperationalError
 from sessions_app.bus import BusError, get_bus
 
 logger = logging.getLogger(__name__)
+
+PATIENCE_S = 0.25
+_on_their_way: set[asyncio.Task[None]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,17 @@ async def signal_soon(session_pk: int, kind: str, round_id: str = "", row: int |
 
 async def wake_all(sessions: Iterable[int], signals: Iterable[Signal] = ()) -> None:
     """After a commit: hints to holders, and wake-ups for whoever is not held."""
-    await asyncio.gather(
+    await give(
         *(dispatch_soon(session_pk) for session_pk in dict.fromkeys(sessions)),
         *(signal_soon(each.session_pk, each.kind, each.round_id, each.row) for each in signals),
     )
+
+
+async def give(*hints: Coroutine[None, None, None]) -> None:
+    """Give hints at once; those that take longer than `PATIENCE_S` go on by themselves."""
+    tasks = [asyncio.create_task(hint) for hint in hints]
+    _on_their_way.update(tasks)
+    for task in tasks:
+        task.add_done_callback(_on_their_way.discard)
+    if tasks:
+        await asyncio.wait(tasks, timeout=PATIENCE_S)

@@ -127,6 +127,10 @@ CELERY_BROKER_URL = celery_broker_url(HALO_REDIS_URL)
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": f"halo:{HALO_HOME.installation_id()}:",
     "socket_connect_timeout": 3,
+    # How long whoever gives a wake-up tries to connect, which is 2 and 4 s unless told. A worker tries for ever.
+    "max_retries": 2,
+    "interval_start": 0.05,
+    "interval_step": 0.2,
 }
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: the supervisor restarts what is down

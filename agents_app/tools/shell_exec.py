@@ -6,6 +6,7 @@ import os
 import signal
 from typing import Any, ClassVar
 
+from agents_app.engine.texts import COMMAND_CUT_RESTART
 from agents_app.tools import processes
 from agents_app.tools.base import BaseTool, ToolContext
 from agents_app.tools.environment import command_environment
@@ -14,10 +15,6 @@ from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.result import megabytes
 
 NOT_RUN = "Error: command not run — the server is shutting down. Safe to re-issue after the restart if still needed."
-CUT_OFF = (
-    "[Command cut off by a server restart — it was still running when the server shut down, so it may or may not have "
-    "taken effect. Check before re-running it.]"
-)
 _BACKGROUND = "nohup <command> > run.log 2>&1 &"
 # The signal that ends the command may arrive before the one that tells us of the shutdown.
 _FLAG_WAIT_S = 0.5
@@ -86,7 +83,7 @@ async def _answer(command: str, outcome: processes.Outcome, output: str, context
     if code == 0:
         return (output or "(no output)") + _survivors(outcome)
     if code is not None and code < 0 and await _shutdown_begins(context):
-        raise ToolFailure(f"{CUT_OFF}\nOutput so far:\n{output or '(none)'}")
+        raise ToolFailure(f"{COMMAND_CUT_RESTART}\nOutput so far:\n{output or '(none)'}")
     end = f"exit code {code}" if code is None or code >= 0 else f"ended by {_signal_name(-code)}"
     shown = command if len(command) <= 200 else command[:200] + "…"
     raise ToolFailure(f"Command failed: {shown} ({end})\n{output}{_survivors(outcome)}".rstrip())

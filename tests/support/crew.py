@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from agents_app import conversation, recovery
+from agents_app.tools.process_tree import members
 from halo_project.database import db
 from halo_project.timing import Timing
+from sessions_app.identifiers import SessionKey
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.ui_log import UILog
 from sessions_app.messages import Row
@@ -24,6 +26,9 @@ from tests.support.local_runner import LocalRunner
 from tests.support.model_server import Call, ModelReply, ModelServer
 
 SWEEP = Timing(queued_grace=0.0)
+HANGING = ModelReply(text="never", wait_ms=600_000)
+SLEEP = Call("shell_exec", {"command": "sleep 600"})
+RESTARTED = "[System] The server restarted at "
 AGENT = """
 name: {name}
 description: the {name} of this test
@@ -31,6 +36,10 @@ model: {{provider: anthropic, id: claude-test, endpoint: "{url}", maxTokens: 100
 {more}
 system_prompt: "You are agent {agent_id}."
 """
+
+
+class Crash(BaseException):
+    """The process ends here, as far as the code under test can tell."""
 
 
 @dataclass
@@ -89,6 +98,24 @@ class Crew:
     async def stop(self, session_id: str = "root") -> bool:
         return await conversation.stop(workspace=str(self.workspace), session_id=session_id)
 
+    async def talked(self, times: int) -> AgentSession:
+        """A root that was told something and answered, so many times."""
+        self.on("lead", "say", "said", always=True)
+        for number in range(times):
+            root = await self.send(f"say {number}")
+            await self.settle()
+        return root
+
+    async def waiting_root(self, reply: ModelReply = HANGING) -> AgentSession:
+        """A root that is idle while its child works."""
+        self.on("lead", "go", ModelReply(calls=[start("the task")]))
+        self.on("lead", "code", "waiting")
+        self.on("helper", "the task", reply)
+        root = await self.send("go")
+        await self.asked(3)
+        await self.until(lambda: root.pk not in self.worker.runner._tasks)
+        return root
+
     # -- the worker -----------------------------------------------------------------------------------------------
 
     async def settle(self, within: float = 60.0) -> None:
@@ -109,6 +136,22 @@ class Crew:
                 if await holds if asyncio.iscoroutine(holds) else holds:
                     return
                 await asyncio.sleep(0.01)
+
+    async def asked(self, count: int) -> None:
+        """Run what is woken until the models were asked so many times in all."""
+        await self.until(lambda: len(self.server.requests) >= count)
+
+    async def running_command(self, session: AgentSession) -> int:
+        """The process group of the session's shell command, once it runs."""
+        groups: dict[int, str] = {}
+
+        def runs() -> bool:
+            held = self.worker.runner.held.get(session.pk)
+            groups.update(held.processes._groups if held is not None else {})
+            return bool(groups) and bool(members(next(iter(groups))))
+
+        await self.until(runs)
+        return next(iter(groups))
 
     def _submit(self) -> None:
         while self.worker.woken:
@@ -177,6 +220,17 @@ class Crew:
             for block in blocks_of(message)
             if block["type"] == "tool_result"
         ]
+
+    def nudges(self, session: AgentSession) -> list[str]:
+        return [text for text in self.said(session) if text.startswith("[System]")]
+
+    def reports(self, session: AgentSession) -> list[str]:
+        """What other sessions told this one, without the line that names them."""
+        return [text.partition("\n")[2] for text in self.said(session) if text.startswith("(from")]
+
+    async def frames(self, session: AgentSession) -> list[dict[str, Any]]:
+        """Everything that was published of the session so far."""
+        return await self.worker.frames(SessionKey(session.workspace_id, session.session_id))
 
     async def queue(self, session_id: str = "root") -> list[tuple[str, str, str]]:
         session = await self.session(session_id)

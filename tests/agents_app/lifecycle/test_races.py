@@ -11,16 +11,10 @@ from halo_project.clock import utcnow
 from halo_project.database import db
 from sessions_app import queue, rounds
 from sessions_app.models import AgentSession
-from tests.agents_app.lifecycle.test_recovery import HANGING, SLEEP, Crash, asked, nudges, waiting_root
-from tests.agents_app.lifecycle.test_turns import running_command, talked
-from tests.support.crew import Crew, start
+from tests.support.crew import HANGING, SLEEP, Crash, Crew, start
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def reports(crew: Crew, session: AgentSession) -> list[str]:
-    return [text.partition("\n")[2] for text in crew.said(session) if text.startswith("(from")]
 
 
 @pytest.mark.parametrize(
@@ -49,18 +43,18 @@ async def test_a_child_that_failed_is_reported_when_its_worker_died_before_it_co
     with monkeypatch.context() as patch:
         patch.setattr(runner.rounds, "finish", finish)
         root = await crew.send("go")
-        await asked(crew, 3)
+        await crew.asked(3)
         await crew.settle()
     await crew.crash()
     await crew.recovered()
-    (report,) = reports(crew, root)
-    assert words in report and nudges(crew, root) == []
+    (report,) = crew.reports(root)
+    assert words in report and crew.nudges(root) == []
     assert (await crew.children())[0].stopped_at is not None
     await crew.nothing_is_left()
 
 
 async def test_a_stop_between_a_childs_last_word_and_its_end_wakes_nobody(crew: Crew, monkeypatch) -> None:
-    root = await waiting_root(crew, ModelReply(text="the result", wait_ms=300))
+    root = await crew.waiting_root(ModelReply(text="the result", wait_ms=300))
     real = rounds.finish
 
     def finish(lease, ending, ended_round, now):
@@ -78,7 +72,7 @@ async def test_a_stop_between_a_childs_last_word_and_its_end_wakes_nobody(crew: 
 
 
 async def test_a_session_that_is_being_stopped_sends_nothing_more(crew: Crew, monkeypatch) -> None:
-    root = await waiting_root(crew)
+    root = await crew.waiting_root()
     (child,) = await crew.children()
     question = {"target_session_id": child.session_id, "message": "and?"}
     crew.on("lead", "ask", ModelReply(calls=[Call("query_session", question, "q"), start("more", call_id="s")]))
@@ -91,7 +85,7 @@ async def test_a_session_that_is_being_stopped_sends_nothing_more(crew: Crew, mo
 
     monkeypatch.setattr(delegation, "ask", ask)
     await crew.send("ask")
-    await asked(crew, 4)
+    await crew.asked(4)
     await crew.until(lambda: len(crew.results(root)) == 3)
     await crew.worker.runner.renew()  # what hears of a stop whose signal was lost
     await crew.settle()
@@ -110,7 +104,7 @@ async def test_whoever_waits_for_a_session_that_was_put_away_hears_of_it(crew: C
     crew.on("helper", "code", "waiting too")
     crew.on("helper", "inner task", HANGING)
     root = await crew.send("go")
-    await asked(crew, 5)
+    await crew.asked(5)
     await crew.until(lambda: len(crew.worker.runner._tasks) == 1)
     (outer,) = await crew.children()
     (inner,) = await crew.children(outer.session_id)
@@ -128,25 +122,25 @@ async def test_whoever_waits_for_a_session_that_was_put_away_hears_of_it(crew: C
     else:
         await conversation.delete(**place)
     await crew.settle()
-    assert reports(crew, root) == ["then without it"]
+    assert crew.reports(root) == ["then without it"]
     await crew.nothing_is_left()
 
 
 async def test_a_restart_in_a_compaction_nudges_nobody(crew: Crew) -> None:
-    root = await talked(crew, 5)
+    root = await crew.talked(5)
     crew._rules.clear()
     crew.on("lead", "stopped soon", HANGING)
     await crew.send("stopped soon")
-    await asked(crew, 6)
+    await crew.asked(6)
     await crew.stop()
     await crew.settle()
     crew.on("lead", "Summarize the conversation", HANGING)
     await conversation.compact(workspace=str(crew.workspace), session_id="root")
-    await asked(crew, 7)
+    await crew.asked(7)
     await crew.crash()
     crew.on("lead", "Summarize the conversation", "a summary")
     await crew.recovered()
-    assert nudges(crew, root) == []
+    assert crew.nudges(root) == []
     assert crew.raw(root)[0]["content"][0]["text"].endswith("\na summary"), "it is made again"
     await crew.nothing_is_left()
 
@@ -156,18 +150,18 @@ async def test_a_root_that_is_left_alone_is_not_woken_by_its_children(crew: Crew
     crew.on("lead", "code", HANGING)
     crew.on("helper", "the task", HANGING)
     root = await crew.send("go")
-    await asked(crew, 3)
+    await crew.asked(3)
     await db(AgentSession.objects.filter(pk=root.pk).update, cut_offs=2)
     await crew.crash()
     await crew.recovered()
-    assert nudges(crew, root) == [] and len(crew.server.requests) == 3
+    assert crew.nudges(root) == [] and len(crew.server.requests) == 3
     await crew.nothing_is_left()
 
 
 async def test_a_development_server_reports_no_half_answer_as_done(crew: Crew, settings) -> None:
-    root = await waiting_root(crew, ModelReply(text="I begin. ", calls=[SLEEP]))
+    root = await crew.waiting_root(ModelReply(text="I begin. ", calls=[SLEEP]))
     (child,) = await crew.children()
-    await running_command(crew, child)
+    await crew.running_command(child)
     await crew.crash()
     settings.HALO = dataclasses.replace(settings.HALO, badge="DEV")
     await crew.recovered()
@@ -192,7 +186,7 @@ async def test_a_failed_brief_is_tried_again_with_the_next_question(crew: Crew, 
 
 
 async def test_a_session_that_is_stopped_and_asked_in_one_breath_is_active_again(crew: Crew) -> None:
-    root = await waiting_root(crew)
+    root = await crew.waiting_root()
     (child,) = await crew.children()
     calls = [
         Call("stop_session", {"session_id": child.session_id}, "a"),
@@ -206,7 +200,7 @@ async def test_a_session_that_is_stopped_and_asked_in_one_breath_is_active_again
     await crew.send("change")
     await crew.until(lambda: len(crew.results(root)) == 3)
     await crew.settle()
-    assert reports(crew, root) == ["the other result"]
+    assert crew.reports(root) == ["the other result"]
     await crew.nothing_is_left()
 
 
@@ -244,14 +238,14 @@ async def test_a_compaction_without_a_key_says_why_and_a_stopped_one_reports_not
     await conversation.compact(workspace=str(crew.workspace), session_id=child.session_id)
     await crew.settle()
     assert crew.rows(child)[-1]["content"].startswith("Error: ")
-    assert reports(crew, root) == ["the result"], "nothing is told for a compaction"
+    assert crew.reports(root) == ["the result"], "nothing is told for a compaction"
     settings.HALO = had
     await crew.nothing_is_left()
 
 
 async def test_an_exit_after_the_last_word_ends_the_round_as_usual(crew: Crew, monkeypatch) -> None:
     """SIGTERM between the model's end and the transaction: the turn is over, and nobody is told that it was cut off."""
-    root = await waiting_root(crew, ModelReply(text="the result", wait_ms=300))
+    root = await crew.waiting_root(ModelReply(text="the result", wait_ms=300))
     (child,) = await crew.children()
     real = type(crew.worker.runner)._finish
 
@@ -267,11 +261,11 @@ async def test_an_exit_after_the_last_word_ends_the_round_as_usual(crew: Crew, m
     await crew.crash()
     crew.on("lead", "the result", "thanks")
     await crew.recovered()
-    assert reports(crew, root) == ["the result"] and nudges(crew, root) == []
+    assert crew.reports(root) == ["the result"] and crew.nudges(root) == []
 
 
 async def test_a_relay_reaches_roots_only_and_one_caller_at_a_time(crew: Crew, settings) -> None:
-    root = await waiting_root(crew)
+    root = await crew.waiting_root()
     (child,) = await crew.children()
     crew.add_agent("boss", "tools: [relay]")
     crew.on("boss", "x", "y", always=True)

@@ -1,44 +1,32 @@
 """Workers that die in the middle of trees: orphans are stopped, the root hears of it once, nothing is done twice."""
 
+import asyncio
 import dataclasses
 import json
 
 import pytest
 
 from agents_app import conversation, recovery, runner
+from agents_app.runner import Runner
 from halo_project.database import db
+from halo_project.timing import Timing
 from sessions_app import queue, rounds
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
-from tests.support.crew import Crew, start
-from tests.support.model_server import Call, ModelReply
+from sessions_app.process_identity import this_process
+from tests.support.crew import HANGING, RESTARTED, SLEEP, SWEEP, Crash, Crew, start
+from tests.support.model_server import ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-HANGING = ModelReply(text="never", wait_ms=600_000)
-SLEEP = Call("shell_exec", {"command": "sleep 600"})
-RESTARTED = "[System] The server restarted at "
-
-
-class Crash(BaseException):
-    """The process ends here, as far as the code under test can tell."""
-
-
-def nudges(crew: Crew, session: AgentSession) -> list[str]:
-    return [text for text in crew.said(session) if text.startswith("[System]")]
-
-
-async def asked(crew: Crew, count: int) -> None:
-    await crew.until(lambda: len(crew.server.requests) >= count)
 
 
 async def test_a_root_that_was_answering_goes_on_after_one_nudge(crew: Crew) -> None:
     crew.on("lead", "go", HANGING)
     crew.on("lead", RESTARTED, "went on")
     root = await crew.send("go")
-    await asked(crew, 1)
+    await crew.asked(1)
     await crew.crash()
     await crew.recovered()
-    (nudge,) = nudges(crew, root)
+    (nudge,) = crew.nudges(root)
     assert "while you were mid-turn" in nudge and "Cut off" not in nudge
     assert crew.answers(root) == ["went on"]
     await crew.nothing_is_left()
@@ -51,30 +39,19 @@ async def test_S12_the_nudge_names_the_call_that_was_cut_off(crew: Crew) -> None
     await crew.until(lambda: bool(crew.worker.runner.held) and crew.worker.runner.held[root.pk].processes._groups)
     await crew.crash()
     await crew.recovered()
-    (nudge,) = nudges(crew, root)
+    (nudge,) = crew.nudges(root)
     assert "Cut off: shell_exec." in nudge
     assert len(crew.results(root)) == 1 and "has no result" in crew.results(root)[0]
     await crew.nothing_is_left()
 
 
-async def waiting_root(crew: Crew, reply: ModelReply = HANGING) -> AgentSession:
-    """A root that is idle while its child works."""
-    crew.on("lead", "go", ModelReply(calls=[start("the task")]))
-    crew.on("lead", "code", "waiting")
-    crew.on("helper", "the task", reply)
-    root = await crew.send("go")
-    await asked(crew, 3)
-    await crew.until(lambda: root.pk not in crew.worker.runner._tasks)
-    return root
-
-
 async def test_an_idle_root_is_told_which_of_its_sessions_were_cut_off(crew: Crew) -> None:
-    root = await waiting_root(crew)
+    root = await crew.waiting_root()
     await crew.crash()
     crew.on("lead", "You were idle", "noted")
     await crew.recovered()
     (child,) = await crew.children()
-    (nudge,) = nudges(crew, root)
+    (nudge,) = crew.nudges(root)
     assert nudge.startswith(RESTARTED) and f"cut off: {child.session_id}." in nudge
     assert child.stopped_at is not None and crew.answers(child) == []
     assert [text for text in crew.said(root) if text.startswith("(from")] == [], "no report besides the nudge"
@@ -89,11 +66,11 @@ async def test_a_whole_tree_that_died_gives_one_nudge(crew: Crew) -> None:
     crew.on("helper", "outer two", HANGING)
     crew.on("helper", "inner task", HANGING)
     root = await crew.send("go")
-    await asked(crew, 6)
+    await crew.asked(6)
     await crew.crash()
     crew.on("lead", RESTARTED, "went on")
     await crew.recovered()
-    assert len(nudges(crew, root)) == 1 and "mid-turn" in nudges(crew, root)[0]
+    assert len(crew.nudges(root)) == 1 and "mid-turn" in crew.nudges(root)[0]
     assert await db(AgentSession.objects.filter(stopped_at__isnull=False).count) == 3
     assert crew.answers(root)[-1] == "went on"
     await crew.nothing_is_left()
@@ -106,18 +83,18 @@ async def test_a_session_that_waited_for_a_dead_child_does_not_wait_for_ever(cre
     crew.on("helper", "code", "waiting too")
     crew.on("helper", "inner task", HANGING)
     root = await crew.send("go")
-    await asked(crew, 5)
+    await crew.asked(5)
     await crew.until(lambda: len(crew.worker.runner._tasks) == 1)
     await crew.crash()
     crew.on("lead", "You were idle", "noted")
     await crew.recovered()
     assert await db(AgentSession.objects.filter(stopped_at__isnull=True).count) == 1, "only the root"
-    assert len(nudges(crew, root)) == 1
+    assert len(crew.nudges(root)) == 1
     await crew.nothing_is_left()
 
 
 async def test_messages_to_a_cut_off_child_are_kept_in_its_history_and_run_nothing(crew: Crew) -> None:
-    await waiting_root(crew)
+    await crew.waiting_root()
     (child,) = await crew.children()
     await conversation.send(workspace=str(crew.workspace), session_id=child.session_id, text="and also this")
     await crew.crash()
@@ -172,13 +149,13 @@ async def test_6a_a_finished_child_reports_once_whenever_its_worker_died(crew: C
     with monkeypatch.context() as patch:
         patch.setattr(runner.rounds, "finish", finish)
         root = await crew.send("go")
-        await asked(crew, 3)
+        await crew.asked(3)
         await crew.settle()
     await crew.crash()
     await crew.recovered()
     (child,) = await crew.children()
     assert [text.partition("\n")[2] for text in crew.said(root)[1:]] == ["the result"]
-    assert nudges(crew, root) == [] and child.stopped_at is not None
+    assert crew.nudges(root) == [] and child.stopped_at is not None
     await crew.nothing_is_left()
 
 
@@ -186,7 +163,7 @@ async def test_6a_a_finished_child_reports_once_whenever_its_worker_died(crew: C
 async def test_a_stop_that_was_committed_holds_through_a_crash(crew: Crew, monkeypatch, moment: str) -> None:
     crew.on("lead", "go", HANGING)
     root = await crew.send("go")
-    await asked(crew, 1)
+    await crew.asked(1)
     await crew.send("and this")
     if moment == "before it is obeyed":
         monkeypatch.setattr(crew.worker.runner, "signal", lambda message: None)
@@ -216,11 +193,11 @@ async def test_a_turn_that_ends_its_worker_three_times_is_left_alone_until_somet
     crew.on("lead", RESTARTED, HANGING, always=True)
     root = await crew.send("go")
     for times in range(1, 4):
-        await asked(crew, times)
+        await crew.asked(times)
         await crew.crash()
         await crew.sweep()
     await crew.settle()
-    assert len(nudges(crew, root)) == 2
+    assert len(crew.nudges(root)) == 2
     assert crew.rows(root)[-1]["content"].startswith("This session stopped: its turn ended the worker three times")
     await crew.nothing_is_left()
     crew._rules.clear()
@@ -231,32 +208,32 @@ async def test_a_turn_that_ends_its_worker_three_times_is_left_alone_until_somet
 
 
 async def test_an_archived_root_is_not_woken(crew: Crew) -> None:
-    root = await waiting_root(crew)
+    root = await crew.waiting_root()
     await crew.crash()
     await db(AgentSession.objects.filter(pk=root.pk).update, archived_at=root.created_at)
     await crew.recovered()
-    assert nudges(crew, root) == []
+    assert crew.nudges(root) == []
     await crew.nothing_is_left()
 
 
 async def test_a_development_server_neither_stamps_nor_nudges(crew: Crew, settings) -> None:
-    root = await waiting_root(crew)
+    root = await crew.waiting_root()
     await crew.crash()
     settings.HALO = dataclasses.replace(settings.HALO, badge="DEV")
     await crew.recovered()
     (child,) = await crew.children()
-    assert nudges(crew, root) == [] and child.stopped_at is None
+    assert crew.nudges(root) == [] and child.stopped_at is None
     assert await db(SessionRun.objects.count) == 0, "its own dead leases are released all the same"
 
 
 async def test_a_cron_turn_that_died_waits_for_its_next_fire(crew: Crew) -> None:
     crew.on("lead", "go", HANGING)
     root = await crew.send("go")
-    await asked(crew, 1)
+    await crew.asked(1)
     await db(QueuedMessage.objects.filter(session=root).update, kind=queue.Kind.CRON)
     await crew.crash()
     await crew.recovered()
-    assert nudges(crew, root) == []
+    assert crew.nudges(root) == []
     await crew.nothing_is_left()
 
 
@@ -265,23 +242,22 @@ async def test_two_workers_that_clear_one_tree_at_once_nudge_once(crew: Crew) ->
     crew.on("lead", "code", "waiting")
     crew.on("helper", "task", HANGING, always=True)
     root = await crew.send("go")
-    await asked(crew, 5)
+    await crew.asked(5)
     await crew.crash()
     crew._rules.clear()
     crew.on("lead", "You were idle", "noted")
-    found = await db(recovery.sweep, recovery_timing())
-    for _ in range(2):
-        for session_pk in found.wake:
-            crew.worker.runner.submit(session_pk)
+    other = Runner(
+        bus=crew.worker.bus, owner=dataclasses.replace(this_process(), token="another"), timing=Timing(), slots=16
+    )
+    found = await db(recovery.sweep, SWEEP)
+    for session_pk in found.wake:
+        crew.worker.runner.submit(session_pk)
+        other.submit(session_pk)
+    while other._tasks:
+        await asyncio.wait(list(other._tasks.values()))
     await crew.recovered()
-    assert len(nudges(crew, root)) == 1
+    assert len(crew.nudges(root)) == 1
     await crew.nothing_is_left()
-
-
-def recovery_timing():
-    from tests.support.crew import SWEEP
-
-    return SWEEP
 
 
 async def test_a_nudge_that_waited_for_a_run_that_was_deleted_is_let_go(crew: Crew) -> None:
@@ -290,7 +266,7 @@ async def test_a_nudge_that_waited_for_a_run_that_was_deleted_is_let_go(crew: Cr
     crew.on("helper", "one", HANGING)
     crew.on("helper", "two", HANGING)
     root = await crew.send("go")
-    await asked(crew, 4)
+    await crew.asked(4)
     await crew.until(lambda: root.pk not in crew.worker.runner._tasks)
     await crew.crash()
     first, second = await crew.children()
@@ -299,6 +275,6 @@ async def test_a_nudge_that_waited_for_a_run_that_was_deleted_is_let_go(crew: Cr
     assert await conversation.delete(workspace=str(crew.workspace), session_id=second.session_id) == 1
     crew.on("lead", "You were idle", "noted")
     await crew.recovered()
-    (nudge,) = nudges(crew, root)
+    (nudge,) = crew.nudges(root)
     assert first.session_id in nudge and second.session_id not in nudge
     await crew.nothing_is_left()

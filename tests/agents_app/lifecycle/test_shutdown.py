@@ -7,13 +7,10 @@ import pytest
 from agents_app.tools.process_tree import members
 from halo_project.database import db
 from sessions_app.models import SessionRun
-from tests.agents_app.lifecycle.test_turns import asked, running_command
-from tests.support.crew import Crew, start
+from tests.support.crew import RESTARTED, Crew, start
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-RESTARTED = "[System] The server restarted at "
 
 
 async def park(crew: Crew, grace_s: float = 4.0) -> None:
@@ -27,7 +24,7 @@ async def test_a_command_is_ended_and_tells_its_output_so_far(crew: Crew, comman
     crew.on("lead", "go", ModelReply(text="Working.", calls=[Call("shell_exec", {"command": command})]))
     crew.on("lead", RESTARTED, "went on")
     root = await crew.send("go")
-    group = await running_command(crew, root)
+    group = await crew.running_command(root)
     await asyncio.sleep(0.3)
     await park(crew)
     assert members(group) == [], "nothing of it is left"
@@ -46,7 +43,7 @@ async def test_a_reply_that_streams_is_kept_with_a_word_that_says_so(crew: Crew)
     crew.on("lead", "go", ModelReply(text=["some ", "words ", *["more "] * 500], delay_ms=20))
     crew.on("lead", RESTARTED, "went on")
     root = await crew.send("go")
-    await asked(crew, 1)
+    await crew.asked(1)
     await crew.until(lambda: "words" in str(crew.worker.runner.held[root.pk].store.state.inflight))
     await park(crew)
     text = crew.raw(root)[-1]["content"][0]["text"]
@@ -64,7 +61,7 @@ async def test_a_tree_that_is_parked_goes_on_with_one_nudge(crew: Crew) -> None:
     crew.on("lead", "code", hanging)
     crew.on("helper", "the task", hanging)
     root = await crew.send("go")
-    await asked(crew, 3)
+    await crew.asked(3)
     await park(crew)
     crew.on("lead", RESTARTED, "went on")
     await crew.recovered()

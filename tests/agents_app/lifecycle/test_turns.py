@@ -12,50 +12,25 @@ from agents_app.inbound_images import InboundImage
 from agents_app.tools.process_tree import members
 from halo_project.database import db
 from halo_project.errors import Conflict
-from sessions_app.identifiers import SessionKey
-from sessions_app.models import AgentSession, QueuedMessage
-from tests.support.crew import Crew, start
+from sessions_app.models import QueuedMessage
+from tests.support.crew import HANGING, SLEEP, Crew, start
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-HANGING = ModelReply(text="never", wait_ms=600_000)
-SLEEP = Call("shell_exec", {"command": "sleep 600"})
-
-
-async def asked(crew: Crew, count: int) -> None:
-    await crew.until(lambda: len(crew.server.requests) >= count)
-
-
-async def frames(crew: Crew, session: AgentSession) -> list[dict]:
-    return await crew.worker.frames(SessionKey(session.workspace_id, session.session_id))
-
-
-async def running_command(crew: Crew, session: AgentSession) -> int:
-    """The process group of the session's shell command, once it runs."""
-    groups: dict[int, str] = {}
-
-    def runs() -> bool:
-        held = crew.worker.runner.held.get(session.pk)
-        groups.update(held.processes._groups if held is not None else {})
-        return bool(groups) and bool(members(next(iter(groups))))
-
-    await crew.until(runs)
-    return next(iter(groups))
 
 
 async def test_what_is_said_meanwhile_becomes_one_round_and_a_boundary_stands_between(crew: Crew) -> None:
     crew.on("lead", "one", ModelReply(text="first", wait_ms=400))
     crew.on("lead", "three", "both")
     root = await crew.send("one")
-    await asked(crew, 1)
+    await crew.asked(1)
     await crew.send("two")
     await crew.send("three")
     await crew.settle()
     assert crew.answers(root) == ["first", "both"]
     texts = [block["text"] for block in crew.raw(root)[2]["content"]]
     assert [text.partition("] ")[2] for text in texts] == ["two", "three"]
-    sent = [f for f in await frames(crew, root) if f["type"] in ("chat:complete", "chat:followup", "chat:final")]
+    sent = [f for f in await crew.frames(root) if f["type"] in ("chat:complete", "chat:followup", "chat:final")]
     kinds = [f["type"] + (" boundary" if f.get("batchBoundary") else "") for f in sent]
     assert kinds == ["chat:final", "chat:complete boundary", "chat:followup", "chat:final", "chat:complete"]
     await crew.nothing_is_left()
@@ -65,7 +40,7 @@ async def test_a_message_between_tool_calls_is_taken_up_before_the_next_model_ca
     crew.on("lead", "one", ModelReply(calls=[Call("shell_exec", {"command": "sleep 1"})]))
     crew.on("lead", "two", "answered at once")
     root = await crew.send("one")
-    await running_command(crew, root)
+    await crew.running_command(root)
     await crew.send("two")
     await crew.settle()
     last = crew.raw(root)[2]["content"]
@@ -80,7 +55,7 @@ async def test_a_hard_interrupt_ends_the_command_and_goes_on_with_what_waits(cre
     crew.on("lead", "one", ModelReply(calls=[SLEEP]))
     crew.on("lead", "two", "went on")
     root = await crew.send("one")
-    group = await running_command(crew, root)
+    group = await crew.running_command(root)
     await crew.send("two")
     assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
     await crew.settle()
@@ -92,7 +67,7 @@ async def test_a_hard_interrupt_ends_the_command_and_goes_on_with_what_waits(cre
 async def test_an_interrupt_with_nothing_behind_it_ends_the_turn(crew: Crew) -> None:
     crew.on("lead", "one", HANGING)
     root = await crew.send("one")
-    await asked(crew, 1)
+    await crew.asked(1)
     assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
     await crew.settle()
     assert not await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
@@ -114,13 +89,13 @@ async def test_T8_stop_ends_it_wherever_it_is_and_the_next_message_works(crew: C
     crew.on("helper", "long task", ModelReply(calls=[SLEEP]))
     root = await crew.send("one")
     if where == "tool":
-        await running_command(crew, root)
+        await crew.running_command(root)
     elif where == "children":
-        await asked(crew, 3)
+        await crew.asked(3)
         (child,) = await crew.children()
-        group = await running_command(crew, child)
+        group = await crew.running_command(child)
     else:
-        await asked(crew, 1)
+        await crew.asked(1)
         await crew.until(lambda: root.pk in crew.worker.runner.held)
     assert await crew.stop()
     async with asyncio.timeout(20):
@@ -140,7 +115,7 @@ async def test_stop_keeps_what_was_queued_with_its_images_and_runs_nothing(crew:
     image = InboundImage(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
     crew.on("lead", "one", HANGING)
     root = await crew.send("one")
-    await asked(crew, 1)
+    await crew.asked(1)
     await conversation.send(workspace=str(crew.workspace), session_id="root", text="look", images=[image])
     assert await crew.stop()
     await crew.settle()
@@ -158,7 +133,7 @@ async def test_continue_task_is_for_turns_that_follow_an_interruption(crew: Crew
     crew.on("lead", '{"code": 0}', "answered the question")
     crew.on("lead", "[System] Continue the interrupted task. Step two.", "finished")
     root = await crew.send("one")
-    await running_command(crew, root)
+    await crew.running_command(root)
     await crew.send("by the way")
     await crew.settle()
     assert json.loads(crew.results(root)[0]) == {"code": 1, "error": "nothing was interrupted"}
@@ -171,9 +146,9 @@ async def test_a_stop_takes_the_wish_to_continue_back(crew: Crew) -> None:
     crew.on("lead", "by the way", ModelReply(calls=[Call("continue_task", {}, "b")]))
     crew.on("lead", '{"code": 0}', HANGING)
     root = await crew.send("one")
-    await running_command(crew, root)
+    await crew.running_command(root)
     await crew.send("by the way")
-    await asked(crew, 3)
+    await crew.asked(3)
     assert await crew.stop()
     await crew.settle()
     assert crew.said(root) == ["one", "by the way"] and len(crew.server.requests) == 3
@@ -186,7 +161,7 @@ async def test_agents_may_only_pile_up_so_many_messages_and_people_any(crew: Cre
     crew.on("lead", "code", "waiting")
     crew.on("helper", "long task", HANGING)
     root = await crew.send("go")
-    await asked(crew, 3)
+    await crew.asked(3)
     (child,) = await crew.children()
     questions = [{"target_session_id": child.session_id, "message": f"and {n}?"} for n in range(4)]
     calls = [Call("query_session", question, f"q{n}") for n, question in enumerate(questions)]
@@ -202,16 +177,8 @@ async def test_agents_may_only_pile_up_so_many_messages_and_people_any(crew: Cre
     await crew.settle()
 
 
-async def talked(crew: Crew, times: int) -> AgentSession:
-    crew.on("lead", "say", "said", always=True)
-    for number in range(times):
-        root = await crew.send(f"say {number}")
-        await crew.settle()
-    return root
-
-
 async def test_a_person_has_the_history_compacted(crew: Crew) -> None:
-    root = await talked(crew, 5)
+    root = await crew.talked(5)
     crew.on("lead", "Summarize the conversation", "They said five things.")
     await conversation.compact(workspace=str(crew.workspace), session_id="root")
     await crew.settle()
@@ -222,7 +189,7 @@ async def test_a_person_has_the_history_compacted(crew: Crew) -> None:
     assert (
         notices[0].startswith("Compacting context (") and notices[1] == "Context compacted: 5 older messages summarized"
     )
-    steps = [f["type"] for f in await frames(crew, root) if f["type"].startswith("compact:")]
+    steps = [f["type"] for f in await crew.frames(root) if f["type"].startswith("compact:")]
     assert steps == ["compact:started", "compact:summarizing", "compact:done"]
     root = await crew.send("say more")
     await crew.settle()
@@ -231,22 +198,22 @@ async def test_a_person_has_the_history_compacted(crew: Crew) -> None:
 
 
 async def test_nothing_is_announced_when_there_is_nothing_to_compact(crew: Crew) -> None:
-    root = await talked(crew, 1)
+    root = await crew.talked(1)
     await conversation.compact(workspace=str(crew.workspace), session_id="root")
     await crew.settle()
     assert [row["content"] for row in crew.rows(root) if row["type"] == "notification"] == [
         "There is nothing to compact yet."
     ]
-    assert not [f for f in await frames(crew, root) if f["type"].startswith("compact:")]
+    assert not [f for f in await crew.frames(root) if f["type"].startswith("compact:")]
 
 
 @pytest.mark.parametrize("how", ["stop", "interrupt"])
 async def test_a_compaction_that_is_cancelled_leaves_the_history_and_what_waits_runs(crew: Crew, how: str) -> None:
-    root = await talked(crew, 5)
+    root = await crew.talked(5)
     before = crew.raw(root)
     crew.on("lead", "Summarize the conversation", HANGING)
     await conversation.compact(workspace=str(crew.workspace), session_id="root")
-    await asked(crew, 6)
+    await crew.asked(6)
     with pytest.raises(Conflict):
         await conversation.compact(workspace=str(crew.workspace), session_id="root")
     assert await getattr(conversation, how)(workspace=str(crew.workspace), session_id="root")
@@ -261,7 +228,7 @@ async def test_a_compaction_that_is_cancelled_leaves_the_history_and_what_waits_
 
 @pytest.mark.parametrize("fault", ["error", "empty"])
 async def test_a_model_that_gives_no_summary(crew: Crew, fault: str) -> None:
-    root = await talked(crew, 5)
+    root = await crew.talked(5)
     before = crew.raw(root)
     reply = ModelReply(text="") if fault == "empty" else ModelReply(status=400, error={"error": {"message": "no"}})
     crew.on("lead", "Summarize the conversation", reply)
@@ -286,7 +253,7 @@ async def test_a_full_context_is_compacted_before_the_next_call_and_a_stop_waits
         root = await crew.send(f"say {number}", agent="small")
         await crew.settle()
     await crew.send("say 4", agent="small")
-    await asked(crew, 5)
+    await crew.asked(5)
     assert await crew.stop()
     await crew.settle()
     head = crew.raw(root)[0]["content"][0]["text"]
@@ -297,7 +264,7 @@ async def test_a_full_context_is_compacted_before_the_next_call_and_a_stop_waits
 
 
 async def test_a_history_that_is_too_long_for_the_model_is_shortened_and_the_call_made_again(crew: Crew) -> None:
-    root = await talked(crew, 5)
+    root = await crew.talked(5)
     refusal = {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}}
     crew._rules.clear()
     crew.on("lead", "once more", ModelReply(status=400, error=refusal))
@@ -338,7 +305,7 @@ async def test_duplicate_and_late_wake_ups_run_nothing_twice(crew: Crew) -> None
     root = await crew.send("one")
     for _ in range(20):
         crew.worker.runner.submit(root.pk)
-    await asked(crew, 1)
+    await crew.asked(1)
     for _ in range(20):
         crew.worker.runner.submit(root.pk)
     await crew.settle()

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agents_app.engine.texts import COMMAND_CUT_RESTART
 from agents_app.tools.base import ToolLimits
 from agents_app.tools.environment import is_secret
-from agents_app.tools.shell_exec import CUT_OFF, NOT_RUN, ShellExec
+from agents_app.tools.shell_exec import NOT_RUN, ShellExec
 from tests.agents_app.tools.conftest import Bench
 
 
@@ -159,7 +160,7 @@ async def test_a_command_killed_by_the_shutdown_says_that_it_was_cut_off(bench: 
 
     # Not shutting down when it starts: the flag needs the file.
     text = await run()
-    assert text == f"__TOOL_ERROR__\n{CUT_OFF}\nOutput so far:\npartial\n\nSTDERR: oops"
+    assert text == f"__TOOL_ERROR__\n{COMMAND_CUT_RESTART}\nOutput so far:\npartial\n\nSTDERR: oops"
 
 
 async def test_an_ordinary_exit_during_the_shutdown_reads_as_always(bench: Bench) -> None:
