@@ -2,7 +2,7 @@
 # PYTHON names the interpreter: any from 3.11 on. Without it the first one found that has `venv` is taken.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev serve test lint fix bench bench-store bench-turns chaos lock clean
+.PHONY: help setup dev serve test test-postgres lint fix bench bench-store bench-turns chaos lock clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -17,7 +17,7 @@ BIN := .venv/bin
 CODE := halo_project sessions_app agents_app channels_app cron_app admin_ui tests tools benchmarks manage.py
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 13
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
 
 setup: ## .venv with the locked dependencies and the `halo` command
 	@$(if $(PYTHON),,echo "halo: no Python 3.11 or newer was found. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; exit 1)
@@ -32,6 +32,9 @@ serve: setup ## run Halo on this machine until Ctrl-C
 
 test: dev ## every test, as many at once as there are cores (at most 4); ARGS="-k word" chooses
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=25 $(ARGS)
+
+test-postgres: dev ## the life of a session on a PostgreSQL server of its own, which locks what SQLite does one by one
+	$(BIN)/python -m tests.support.on_postgres -n auto --maxprocesses 4 tests/agents_app/lifecycle $(ARGS)
 
 lint: dev ## format, rules, floors, types
 	$(BIN)/ruff format --check $(CODE)

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 # Settings are read at import, so the home must be chosen here. Nothing of the developer's own Halo is used or touched.
+_DATABASE = os.environ.pop("HALO_TEST_DATABASE_URL", "")  # `make test-postgres`
 for _name in [name for name in os.environ if name.startswith("HALO_")]:
     del os.environ[_name]
+if _DATABASE:
+    os.environ["HALO_DATABASE_URL"] = _DATABASE
 _HOME = Path(tempfile.mkdtemp(prefix="halo-tests-")).resolve()
 os.environ["HALO_HOME"] = str(_HOME)
 os.environ["DJANGO_SETTINGS_MODULE"] = "halo_project.settings"
