@@ -105,20 +105,22 @@ async def archive(*, workspace: str, session_id: str) -> int:
     return await _act(workspace, session_id, lambda session: delegation.archive(session.pk, None, utcnow()))
 
 
-async def compact(*, workspace: str, session_id: str) -> None:
-    """Have the history made shorter, as a turn of its own that a stop cancels.
+async def compact(*, workspace: str, session_id: str, client_msg_id: str | None = None) -> None:
+    """Have the history made shorter, as a turn of its own that a stop cancels. The same `client_msg_id` does it once.
 
     Raises NotFound, Conflict (running, archived, deleted).
     """
-    await _act(workspace, session_id, _enqueue_compaction)
+    await _act(workspace, session_id, lambda session: _enqueue_compaction(session, client_msg_id))
 
 
-def _enqueue_compaction(found: AgentSession) -> delegation.Done:
+def _enqueue_compaction(found: AgentSession, client_msg_id: str | None) -> delegation.Done:
     with transaction.atomic():
         session = _lock_for_sending(found)
+        if queue.find_by_client_id(session.workspace_id, client_msg_id) is not None:
+            return delegation.Done(session, wake=[session.pk])
         if is_running(session) or queue.has_queued(session.pk):
             raise Conflict("The agent is at work here; compact when it is done.", code="running")
-        queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control="compact")
+        queue.enqueue(session, kind=Kind.CONTROL, now=utcnow(), control="compact", client_msg_id=client_msg_id)
         return delegation.Done(session, wake=[session.pk], count=1)
 
 

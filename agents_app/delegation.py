@@ -14,16 +14,16 @@ from typing import Any
 from django.db import transaction
 
 from agents_app.config.agents import AgentConfig
-from agents_app.reports import tell_parent
+from agents_app.reports import tell_waiting, waits_for
 from agents_app.sent_calls import sent_by
 from agents_app.wake import Signal
 from halo_project.errors import Conflict, HaloError
 from sessions_app import queue
 from sessions_app.identifiers import base36, root
-from sessions_app.lease import is_running
+from sessions_app.lease import RUN_KINDS, running
 from sessions_app.messages import title_from
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
-from sessions_app.tree import is_active, is_self_or_above, lock_sessions, lock_subtree, parent_of
+from sessions_app.tree import is_active, is_self_or_above, lock_sessions, lock_subtree
 from sessions_app.workspaces import create_session
 
 MAX_DEPTH = 16
@@ -120,8 +120,8 @@ def say(
     caller: AgentSession, target: AgentSession, message: str, origin: str, now: datetime, *, interrupt: bool
 ) -> Done:
     """Queue an agent's message for a locked session. Raises Refused when too many wait there already."""
-    run = SessionRun.objects.filter(session=target).first()
-    busy = is_running(target)
+    run = running(target)
+    busy = run is not None
     if busy and not interrupt and (waiting := queue.agent_rows_waiting(target.pk)) >= MAX_AGENT_ROWS:
         raise Refused(f"session {target.session_id} message queue is full ({waiting}/{MAX_AGENT_ROWS}).")
     queue.requeue_failed(target)
@@ -145,9 +145,9 @@ def stop(target_pk: int, by: str | None, now: datetime) -> Done:
         for session in [target, *rest]:
             if session.archived_at is not None:
                 continue
-            run = SessionRun.objects.filter(session=session).first()
+            run = running(session)
             busy = run is not None or queue.has_queued(session.pk)
-            waits = is_active(session)
+            waits = is_active(session) or session.reply_to is not None
             queue.drop_held(session.pk)
             if busy:
                 # Below the target a stop comes from the parent: it is stopped too, and no report must wake it.
@@ -155,8 +155,8 @@ def stop(target_pk: int, by: str | None, now: datetime) -> Done:
                 done.signals.append(_control(session, "stop", run, source, now))
                 done.wake.append(session.pk)
             if waits and session.pk == target.pk and not busy:
-                done.wake += tell_parent(session, "stopped", by, now)
-            if waits and (not busy or session.pk != target.pk):
+                done.wake += tell_waiting(session, "stopped", by, now)
+            if is_active(session) and (not busy or session.pk != target.pk):
                 # At once: the target's own end must not wait for the ends of those below it.
                 session.stopped_at = now
                 session.save(update_fields=["stopped_at"])
@@ -168,7 +168,7 @@ def interrupt(target_pk: int, now: datetime) -> Done:
     """End the session's running round now; what is queued becomes the next one. `count` 0: nothing was there."""
     with transaction.atomic():
         target = lock_sessions([target_pk]).get(target_pk)
-        run = SessionRun.objects.filter(session_id=target_pk).first()
+        run = running(target) if target is not None else None
         if target is None or (run is None and not queue.has_queued(target_pk)):
             return Done(target)
         return Done(target, wake=[target_pk], signals=[_control(target, "interrupt", run, None, now)], count=1)
@@ -182,14 +182,12 @@ def archive(target_pk: int, by: str | None, now: datetime) -> Done:
     with transaction.atomic():
         target, rest = _locked_subtree(target_pk)
         done = Done(target)
-        if is_active(target):
-            done.wake += tell_parent(target, "archived", by, now)
+        done.wake += tell_waiting(target, "archived", by, now)
         for session in [target, *rest]:
             queue.drop(session.pk)
             session.archived_at = session.archived_at or now
             session.save(update_fields=["archived_at"])
-            run = SessionRun.objects.filter(session=session).first()
-            if run is not None:
+            if (run := running(session)) is not None:
                 done.signals.append(_control(session, "stop", run, session.parent_session_id, now))
             done.count += 1
         return done
@@ -203,14 +201,15 @@ def children(caller: AgentSession) -> list[dict[str, Any]]:
         archived_at__isnull=True,
         deleting=False,
     ).order_by("pk")[:MAX_LISTED]
-    running = set(SessionRun.objects.filter(session__in=list(rows)).values_list("session_id", flat=True))
+    runs = SessionRun.objects.filter(session__in=list(rows), kind__in=RUN_KINDS)
+    at_work = set(runs.values_list("session_id", flat=True))
     return [
         {
             "id": row.session_id,
             "agentId": row.agent_id,
             "agentName": row.agent_name,
             "title": row.title or row.description,
-            "status": "running" if row.pk in running else "stopped" if row.stopped_at is not None else "waiting",
+            "status": "running" if row.pk in at_work else "stopped" if row.stopped_at is not None else "waiting",
             "createdAt": row.created_at.isoformat(timespec="milliseconds"),
             "updatedAt": row.updated_at.isoformat(timespec="milliseconds"),
         }
@@ -254,10 +253,9 @@ def check_caller(caller: AgentSession | None) -> AgentSession:
 
 
 def _locked_subtree(target_pk: int) -> tuple[AgentSession, list[AgentSession]]:
-    """The target and all below it, its parent locked with them. Raises Refused."""
+    """The target and all below it, whoever waits for it locked with them. Raises Refused."""
     found = AgentSession.objects.filter(pk=target_pk).first()
-    parent = parent_of(found) if found is not None else None
-    locked = lock_subtree(found, [parent.pk] if parent is not None else []) if found is not None else []
+    locked = lock_subtree(found, waits_for(found)) if found is not None else []
     target = next((session for session in locked if session.pk == target_pk and not session.deleting), None)
     if target is None:
         raise Refused("the session is gone")

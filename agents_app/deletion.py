@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import transaction
 
 from agents_app.process_ledger import end_leftovers
-from agents_app.reports import tell_parent
+from agents_app.reports import tell_waiting, waits_for
 from agents_app.wake import Signal, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
@@ -20,7 +20,7 @@ from sessions_app.bus import BusError, get_bus
 from sessions_app.identifiers import SessionKey, check_session_id
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.process_identity import this_process
-from sessions_app.tree import is_active, lock_subtree, parent_of
+from sessions_app.tree import lock_subtree
 from sessions_app.workspaces import find_session, known_workspace, paths_of
 
 WAIT_FOR_HOLDER_S = 5.0
@@ -52,9 +52,9 @@ def _tombstone(workspace: str, session_id: str) -> tuple[list[AgentSession], lis
     if found is None:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     with transaction.atomic():
-        parent = parent_of(found)
-        subtree = lock_subtree(found, [parent.pk] if parent is not None else [])
-        woken = tell_parent(found, "deleted", None, utcnow()) if is_active(found) else []
+        subtree = lock_subtree(found, waits_for(found))
+        target = next((session for session in subtree if session.pk == found.pk), None)
+        woken = tell_waiting(target, "deleted", None, utcnow()) if target is not None else []
         AgentSession.objects.filter(pk__in=[session.pk for session in subtree]).update(deleting=True)
         QueuedMessage.objects.filter(session__in=subtree, state__in=[queue.State.QUEUED, queue.State.HELD]).update(
             state=queue.State.DROPPED, text="", images=[]

@@ -22,7 +22,7 @@ from halo_project.timing import Timing
 from sessions_app.bus import Bus, BusError
 from sessions_app.events import Completed
 from sessions_app.identifiers import SessionKey
-from sessions_app.lease import Lease, note_progress
+from sessions_app.lease import Lease, RoundFacts, note_progress
 from sessions_app.log.encode import column_text
 from sessions_app.log.paths import SessionPaths
 from sessions_app.messages import is_summary_row
@@ -69,12 +69,11 @@ class HeldSession:
         self.paths = paths
         self.control: RoundControl | None = None
         self.rounds_run = 0
-        self.last_row_id = ""
+        self.facts: RoundFacts | None = begun.lease.facts  # what the present round answers
         self.own_controls: set[int] = set()  # rows of controls that made the present round what it is
-        self.after_interrupt = False  # the present round follows one that was interrupted
+        self.after_interrupt = False  # the present round goes on after one that was interrupted
         self.kick: str | None = None  # the model asked for another turn, with this note
-        self.answered: frozenset[str] = frozenset()  # sessions whose messages this round answers
-        self.waited = False  # sub-sessions were at work when it began
+        self.yielded = False  # the last round gave way to what was waiting
         self.last_result: RoundResult | None = None
         self.system_prompt = ""
         self._noted_context: str | None = None
@@ -104,8 +103,7 @@ class HeldSession:
         self.control = control
         self.own_controls = {row.pk for row in batch.controls}
         self.kick = None
-        self.waited = False
-        self.answered = frozenset(row.source_session_id for row in batch.rows if row.source_session_id)
+        self.after_interrupt = bool(batch.interrupts) or self.yielded
 
     def kick_row(self, result: RoundResult | None) -> Callable[[AgentSession, SessionRun], None]:
         """Adds the turn that the model asked for with continue_task; nothing when it did not, or was cut off."""
@@ -136,13 +134,6 @@ class HeldSession:
             await db(note_progress, self.lease, columns)
         except DatabaseError as error:
             logger.warning("session %s: its row lags behind its files: %s", self.key.session_id, error)
-
-    def last_reply_id(self) -> str:
-        """Id of the newest finished assistant row, '' when there is none."""
-        for row in reversed(self.store.state.rows):
-            if row.get("type") == "assistant":
-                return str(row.get("id", ""))
-        return ""
 
     def last_user_row_id(self) -> str:
         """Id of the newest user row: it names the round that answered it."""

@@ -20,14 +20,6 @@ from sessions_app.store import SessionStore
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
-    """What landing did to the session's row: how many exchanges began, and a title if there is none yet."""
-
-    columns: Columns
-    last_row_id: str
-
-
 async def read_images(rows: list[QueuedMessage], workspace: Path) -> dict[str, Block]:
     """The blocks of all images of these rows by their path in the workspace; read in a thread, they may be big."""
     images = {image["path"]: image["mimeType"] for row in rows for image in row.images}
@@ -55,8 +47,11 @@ def land(
     workspace: Path,
     images: dict[str, Block],
     company: Company = ALONE,
-) -> Landed:
-    """Add the rows to both logs in memory. Nothing is saved yet. `images`: from `read_images`."""
+) -> Columns:
+    """Add the rows to both logs in memory; nothing is saved yet. `images`: from `read_images`.
+
+    Returns what it does to the session's row: how many exchanges began, and a title if there is none yet.
+    """
     blocks: list[Block] = []
     for row in rows:
         stamp = stamp_of(row)
@@ -75,7 +70,7 @@ def land(
         store.raw.add_user_blocks(blocks)
     first = next((row for row in rows if row.text), None)
     title = title_from(first.text) if first is not None and first.kind == QueuedMessage.Kind.PERSON else None
-    return Landed(Columns(title=title, exchanges=len(rows)), rows[-1].row_id if rows else "")
+    return Columns(title=title, exchanges=len(rows))
 
 
 def ui_text(row: QueuedMessage, workspace: Path) -> str:

@@ -8,28 +8,27 @@ be idempotent by the outcome's `origin`. See docs/architecture.md, "What a round
 from dataclasses import dataclass
 from typing import Protocol
 
+from sessions_app.lease import RoundFacts
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One finished round. `last_row_id`: the last user row it answered; with the session it names the round.
+    """One finished round. `facts`: what it answered.
 
     status: how it ended (`engine.loop.Status`, or `stopped`). output: all its text; final_output: the text that no tool
-    call followed. answered: ids of the sessions whose messages it answered. waited: sub-sessions were at work when it
-    began. stopped_by: the session whose stop it obeyed, '' for a person's, None for none.
+    call followed. stopped_by: the session whose stop it obeyed, '' for a person's, None for none.
     """
 
     session_pk: int
-    last_row_id: str
+    facts: RoundFacts
     status: str
     output: str
     final_output: str
     error: str | None = None
-    answered: frozenset[str] = frozenset()
-    waited: bool = False
     stopped_by: str | None = None
 
     def origin(self, kind: str, number: int = 0) -> str:
-        return f"{kind}:{self.session_pk}:{self.last_row_id}:{number}"
+        return f"{kind}:{self.session_pk}:{self.facts.last_row_id}:{number}"
 
 
 class Writer(Protocol):

@@ -16,6 +16,7 @@ from agents_app.engine.loop import RoundResult
 from agents_app.held_session import HeldSession
 from agents_app.mend import asked_to_continue, last_answer, missing_events
 from agents_app.process_ledger import end_leftovers
+from agents_app.runtimes.errors import ModelError
 from agents_app.sent_calls import SENDING_TOOLS, call_origin, sent_answer, sent_by
 from agents_app.tree_recovery import CutOffRun, ripen, settle, tree_keys
 from agents_app.wake import Signal, wake_all
@@ -45,18 +46,29 @@ async def recover(held: HeldSession, timing: Timing) -> queue.Batch | None:
     logger.warning("session %s: a run that was cut off is taken over (%d commands ended)", held.key.session_id, ended)
     begun = await db(_queued_stamps, held.session.pk)
     await _finish_deletion(held)
-    was_open = held.lease.landed_row is not None and is_open(held, begun)
+    interrupted = await _was_interrupted(held)
+    was_open = held.facts is not None and not interrupted and is_open(held, begun)
     tools = await _level_files(held)
     died = await _died(held, tools) if was_open else None
     held.store.finish_reply()
     await held.store.save()
     await held.drain()
-    return await _settle(held, died, timing, was_open=was_open)
+    ended = None if held.facts is None or was_open else _ended_as(held, interrupted=interrupted)
+    held.last_result = ended or RoundResult("cut_off", *last_answer(held.store.raw.messages))
+    return await _settle(held, died, ended, timing)
+
+
+async def _was_interrupted(held: HeldSession) -> bool:
+    """Whether an interrupt had ended the dead run's round, or was about to: nothing of it is gone on with then."""
+    if held.facts is None:
+        return False
+    cut = held.store.raw.ends_with_text(texts.REPLY_CUT[CutOff.INTERRUPT])
+    return cut or await db(_is_pending, held.lease, "interrupt")
 
 
 async def _died(held: HeldSession, tools: list[str]) -> CutOffRun | None:
     """What the tree has to hear of this run; None where it is not ours to tell, or a stop was on its way anyway."""
-    if held.session.archived_at is not None or await db(_stop_is_pending, held.lease):
+    if held.session.archived_at is not None or await db(_is_pending, held.lease, "stop"):
         return None
     if not await asyncio.to_thread(may_reconcile, held.workspace):
         logger.warning("session %s: another server works here; nobody is nudged", held.key.session_id)
@@ -65,7 +77,8 @@ async def _died(held: HeldSession, tools: list[str]) -> CutOffRun | None:
     if looping:
         held.store.emit(Notice(texts.CRASH_LOOP))
     quiet = looping or await db(_last_landed_is_cron, held.session.pk)
-    return CutOffRun(held.session, held.lease.run_id, held.lease.generation, tools, quiet)
+    lease = held.lease
+    return CutOffRun(held.session, lease.run_id, lease.generation, tools, quiet=quiet, told=lease.told)
 
 
 async def _finish_deletion(held: HeldSession) -> None:
@@ -150,53 +163,59 @@ def _with_results(messages: list[RawMessage], calls: list[Block], known: dict[st
     return [*messages, {"role": "user", "content": results}]
 
 
-async def _settle(held: HeldSession, died: CutOffRun | None, timing: Timing, *, was_open: bool) -> queue.Batch | None:
+async def _settle(
+    held: HeldSession, died: CutOffRun | None, ended: RoundResult | None, timing: Timing
+) -> queue.Batch | None:
+    """The transaction that clears the dead run. died: it was cut off; ended: how its round had come to its end."""
     lease, now = held.lease, utcnow()
-    owed = None if was_open else await db(_outcome_from_files, held)
-    kick = None if was_open else asked_to_continue(held.store.raw.messages)
+    owed = _owed(held, ended)
+    kick = asked_to_continue(held.store.raw.messages) if ended is not None and ended.status == "done" else None
     others = [*await db(tree_keys, held.session), *(await db(outcome.targets, owed) if owed is not None else [])]
     woken: list[int] = []
 
     def prepare(session: AgentSession, run: SessionRun) -> None:
-        if died is not None:
+        fell = None if queue.is_stopping(session.pk) else died  # it may have been stopped since the first look
+        if fell is not None:
             held.session.cut_offs = session.cut_offs = session.cut_offs + 1
             session.save(update_fields=["cut_offs"])
             if session.parent_session_id is not None or session.cut_offs >= MAX_CUT_OFFS:
                 _stop(session, run, now)
-        if owed is not None and kick is not None:
+        if kick is not None:
             held.kick = kick
-            held.kick_row(RoundResult())(session, run)
-        woken.extend(settle(session, died, now, timing))
+            held.kick_row(ended)(session, run)
+        woken.extend(settle(session, fell, now, timing))
 
     def write_owed(following: queue.Batch) -> None:
         if owed is not None and following.stop is None:
             woken.extend(outcome.write(owed, not following))
 
     ending = rounds.Ending(
-        columns=held.columns_now(), others=others, prepare=prepare, owed=write_owed, was_run=not was_open
+        columns=held.columns_now(), others=others, prepare=prepare, owed=write_owed, was_run=ended is not None
     )
     following = await db(rounds.finish, lease, ending, lease.round_id, now)
     await wake_all([pk for pk in woken if pk != held.session.pk], [Signal(pk, "message") for pk in woken])
     return following
 
 
-def _outcome_from_files(held: HeldSession) -> outcome.Outcome | None:
-    """What a round that had ended still owes. None when no round had begun: old history never owes anything."""
-    landed_row = held.lease.landed_row
-    if landed_row is None:
-        return None
+def _ended_as(held: HeldSession, *, interrupted: bool) -> RoundResult:
+    """How a round ended that had come to its end before its worker died, as its files tell."""
     output, final = last_answer(held.store.raw.messages)
+    if interrupted:
+        marker = texts.REPLY_CUT[CutOff.INTERRUPT]
+        return RoundResult("cut_off", output.removesuffix(marker).rstrip())
     why = _says_why(held)
-    status, error = "done", None
     if why.startswith("Error: "):
-        status, error, final = "failed", why.removeprefix("Error: "), ""
-    elif why.startswith(texts.REFUSAL_SIGN):
-        status, final = "refused", ""
-    asked = QueuedMessage.objects.filter(session_id=held.session.pk, row_id=landed_row).first()
-    answered = [asked.source_session_id] if asked is not None and asked.source_session_id else []
-    return outcome.Outcome(
-        held.session.pk, landed_row, status, output, final, error=error, answered=frozenset(answered)
-    )
+        return RoundResult("failed", output, error=ModelError(why.removeprefix("Error: "), kind="fatal"))
+    if why.startswith(texts.REFUSAL_SIGN):
+        return RoundResult("refused", output)
+    return RoundResult("done", output, final)
+
+
+def _owed(held: HeldSession, ended: RoundResult | None) -> outcome.Outcome | None:
+    if ended is None or held.facts is None:
+        return None
+    error = None if ended.error is None else ended.error.message
+    return outcome.Outcome(held.session.pk, held.facts, ended.status, ended.output, ended.final_output, error=error)
 
 
 def _stop(session: AgentSession, run: SessionRun, now: datetime) -> None:
@@ -217,11 +236,12 @@ def _last_landed_is_cron(session_pk: int) -> bool:
     return row is not None and row.kind == QueuedMessage.Kind.CRON
 
 
-def _stop_is_pending(lease: leases.Lease) -> bool:
+def _is_pending(lease: leases.Lease, control: str) -> bool:
+    """Whether this control, aimed at the dead run's round, still waits to be obeyed."""
     return QueuedMessage.objects.filter(
         session_id=lease.session_pk,
         state=queue.State.QUEUED,
-        control="stop",
+        control=control,
         control_round__in=["", lease.round_id],
     ).exists()
 

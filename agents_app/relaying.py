@@ -7,6 +7,7 @@ from django.db import transaction
 
 from agents_app.config.agents import AgentConfig
 from agents_app.delegation import Done, Refused, check_caller, lock_pair, say
+from agents_app.reports import relay_caller
 from agents_app.sent_calls import sent_by
 from sessions_app.identifiers import new_session_id
 from sessions_app.messages import title_from
@@ -44,7 +45,7 @@ def relay(caller: AgentSession, letter: Relay, origin: str, now: datetime, *, in
         else:
             target = lock_pair(caller.pk, relay_target(caller, letter.workspace, letter.session_id))
         back = {"workspace": caller.workspace.path, "sessionId": caller.session_id}
-        if target.reply_to not in (None, back):
+        if target.reply_to != back and relay_caller(target) is not None:
             raise Refused(f"session {target.session_id} is still working for another session; try again later")
         target.reply_to = back
         target.save(update_fields=["title", "reply_to"])

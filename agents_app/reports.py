@@ -15,7 +15,7 @@ from agents_app.outcome import Outcome
 from halo_project.clock import utcnow
 from sessions_app import queue
 from sessions_app.models import AgentSession, QueuedMessage
-from sessions_app.tree import active_children, lock_sessions, parent_of
+from sessions_app.tree import active_children, is_active, lock_sessions, parent_of
 
 REPORT_CHARS = 8192
 INTERIM = "[Interim answer: this sub-agent goes on working.]"
@@ -45,7 +45,7 @@ class Reports:
         quiet = not active_children(session).exists()
         if final and quiet:
             return self._final(session, owed, outcome)
-        overtaken = not final or outcome.waited
+        overtaken = not final or outcome.facts.waited
         if overtaken and outcome.status == "done" and outcome.final_output and _asked(owed, outcome):
             return _send(session, owed, outcome.origin("interim"), f"{INTERIM}\n\n{outcome.final_output}")
         return []
@@ -90,14 +90,21 @@ def shortened(text: str, session_id: str) -> str:
 
 
 def _receiver_of(session: AgentSession) -> _Receiver | None:
-    if session.reply_to:
-        caller = AgentSession.objects.filter(
-            workspace__path=session.reply_to.get("workspace"), session_id=session.reply_to.get("sessionId")
-        ).first()
-        if _takes_reports(caller):
-            return _Receiver(caller, relayed=True)
+    caller = relay_caller(session)
+    if caller is not None:
+        return _Receiver(caller, relayed=True)
     parent = parent_of(session)
     return _Receiver(parent, relayed=False) if _takes_reports(parent) else None
+
+
+def relay_caller(session: AgentSession) -> AgentSession | None:
+    """The session elsewhere that waits for this one's answer; None when nobody does, or it takes no answers now."""
+    if not session.reply_to:
+        return None
+    caller = AgentSession.objects.filter(
+        workspace__path=session.reply_to.get("workspace"), session_id=session.reply_to.get("sessionId")
+    ).first()
+    return caller if _takes_reports(caller) else None
 
 
 def _takes_reports(target: AgentSession | None) -> bool:
@@ -105,7 +112,7 @@ def _takes_reports(target: AgentSession | None) -> bool:
 
 
 def _asked(owed: _Receiver, outcome: Outcome) -> bool:
-    return owed.target.session_id in outcome.answered
+    return owed.target.session_id in outcome.facts.answered
 
 
 def _stopped_by(receiver: AgentSession, outcome: Outcome) -> bool:
@@ -113,16 +120,27 @@ def _stopped_by(receiver: AgentSession, outcome: Outcome) -> bool:
     return outcome.status == "stopped" and outcome.stopped_by == receiver.session_id
 
 
-def tell_parent(session: AgentSession, how: str, by: str | None, now: datetime) -> list[int]:
-    """A session that is active but does not run was stopped, archived or deleted: its parent must not wait for it.
+def waits_for(session: AgentSession) -> list[int]:
+    """Key of the session that waits for this one's report, to be locked before `tell_waiting`."""
+    owed = _receiver_of(session)
+    return [] if owed is None else [owed.target.pk]
 
-    Nothing is told to the parent when it is the one that asked (`by`). Both rows are locked. Returns whom to wake.
+
+def tell_waiting(session: AgentSession, how: str, by: str | None, now: datetime) -> list[int]:
+    """A session that does not run was stopped, archived or deleted: whoever waits for its report must hear of it.
+
+    Nothing is told when nobody waits, or to the one that asked (`by`). Both rows are locked. Returns whom to wake.
     """
-    parent = parent_of(session)
-    if parent is None or parent.session_id == by or not _takes_reports(parent):
+    owed = _receiver_of(session)
+    if owed is None or not (owed.relayed or is_active(session)):
+        return []
+    if owed.relayed:
+        session.reply_to = None
+        session.save(update_fields=["reply_to"])
+    if owed.target.session_id == by:
         return []
     text = f"[This sub-agent was {how} before it was done.]"
-    return _send(session, _Receiver(parent, relayed=False), f"report:{session.pk}:{how}:{now.timestamp()}", text)
+    return _send(session, owed, f"report:{session.pk}:{how}:{now.timestamp()}", text)
 
 
 def _send(session: AgentSession, owed: _Receiver, origin: str, text: str) -> list[int]:

@@ -33,7 +33,7 @@ from sessions_app import queue, rounds
 from sessions_app.bus import Bus, BusError
 from sessions_app.events import Completed, Failed, RoundStarted, Stopped
 from sessions_app.identifiers import SessionKey
-from sessions_app.lease import LeaseLost
+from sessions_app.lease import LeaseLost, RoundFacts
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.opening import system_reason
 from sessions_app.process_identity import ProcessIdentity
@@ -192,17 +192,20 @@ class Runner:
         return await self._finish(held, batch, result)
 
     async def _land(self, held: HeldSession, batch: queue.Batch) -> None:
-        base_row = held.last_reply_id() if held.lease.base_row is None else None
         images = await read_images(batch.rows, held.workspace)
-        company = ALONE
+        company, waited = ALONE, False
         if any(row.kind == QueuedMessage.Kind.AGENT for row in batch.rows):
-            company, held.waited = await db(_company, held.session, batch, utcnow())
-        landed = land(held.store, batch.rows, held.workspace, images, company)
+            company, waited = await db(_company, held.session, batch, utcnow())
+        facts = None
+        if batch.rows:
+            sources = frozenset(row.source_session_id for row in batch.rows if row.source_session_id)
+            facts = RoundFacts(batch.rows[-1].row_id, sources, waited)
+        columns = land(held.store, batch.rows, held.workspace, images, company)
         await held.store.save()
         state = queue.State.FOLDED if batch.stop is not None else queue.State.LANDED
         # A stop or a compaction is obeyed at the round's end only: after a crash before that it still holds.
-        await db(rounds.landed, held.lease, batch.rows, batch.interrupts, state, landed.columns, base_row)
-        held.last_row_id = landed.last_row_id or held.last_row_id
+        await db(rounds.landed, held.lease, batch.rows, batch.interrupts, state, columns, facts)
+        held.facts = facts or held.facts
 
     async def _round(self, held: HeldSession, setup: RoundSetup, *, compact: bool) -> RoundResult:
         control = held.control
@@ -252,9 +255,7 @@ class Runner:
         held.last_result = result or held.last_result
         following = await self._end(held, batch, result)
         held.control = None
-        held.after_interrupt = following is not None and (
-            bool(following.interrupts) or (result is not None and result.status == "yielded")
-        )
+        held.yielded = result is not None and result.status == "yielded"
         if following is not None and following.rows:
             held.store.emit(Completed(batch_boundary=True))
         return following
@@ -292,9 +293,14 @@ class Runner:
     async def _refuse(self, begun: rounds.Begun, error: Exception) -> None:
         """The session cannot be opened: its messages wait as failed, with the reason, until something is sent."""
         sentence = _sentence(begun.session.session_id, error)
-        if begun.lease.taken_over and not isinstance(error, HaloError):
-            await db(leases.park, begun.lease)  # what the dead worker left still has to be recovered: try again later
-            return
+        if begun.lease.taken_over:
+            await asyncio.to_thread(end_leftovers, begun.lease.commands)
+            await db(leases.note_commands, begun.lease, [])
+            if not await db(queue.is_stopping, begun.session.pk):
+                # What the dead worker left still has to be recovered: the sweep tries again.
+                failed = await db(rounds.refuse_for_now, begun.lease, sentence)
+                await self._tell_failed(begun.session, failed, sentence)
+                return
         await self._give_up(begun.lease, begun.session, sentence, rounds.Columns())
 
     async def _fail(self, held: HeldSession, sentence: str) -> None:
@@ -307,7 +313,7 @@ class Runner:
         self, lease: leases.Lease, session: AgentSession, sentence: str, columns: rounds.Columns
     ) -> None:
         # Named by the lease: the message that failed may be sent again, and fail again, under the same row id.
-        owed = outcome.Outcome(session.pk, f"failed:{lease.generation}", "failed", "", "", error=sentence)
+        owed = outcome.Outcome(session.pk, RoundFacts(f"failed:{lease.generation}"), "failed", "", "", error=sentence)
         woken: list[int] = []
         ending = rounds.Ending(
             columns=columns,
@@ -319,6 +325,8 @@ class Runner:
         await self._tell_failed(session, failed, sentence)
 
     async def _tell_failed(self, session: AgentSession, rows: list[QueuedMessage], sentence: str) -> None:
+        if not rows:
+            return
         key = SessionKey(session.workspace_id, session.session_id)
         frames = [
             {"type": "chat:failed", "sessionId": key.session_id, "rowId": row.row_id, "error": sentence} for row in rows
@@ -332,20 +340,17 @@ class Runner:
 
 def _outcome_of(held: HeldSession, batch: queue.Batch) -> outcome.Outcome | None:
     """What the round that just ended owes; nothing for a compaction."""
-    answered = held.last_row_id or held.lease.landed_row
-    if batch.compact is not None or not answered:  # nobody was asked or told anything in this run
+    if batch.compact is not None or held.facts is None:  # nobody was asked or told anything in this run
         return None
     result = held.last_result or RoundResult(status="cut_off")
     status = result.status if batch.stop is None else "stopped"
     return outcome.Outcome(
         held.session.pk,
-        answered,
+        held.facts,
         status,
         result.output,
         result.final_output,
         error=None if result.error is None else result.error.message,
-        answered=held.answered,
-        waited=held.waited,
         stopped_by=None if batch.stop is None else batch.stop.source_session_id or "",
     )
 

@@ -47,6 +47,7 @@ class CutOffRun:
     generation: int
     tools: Sequence[str] = ()
     quiet: bool = False  # nobody is told: it stopped for good, or nobody waits for it
+    told: bool = False  # the tree was told already, see `ripen`
 
 
 def tree_keys(session: AgentSession) -> list[int]:
@@ -68,7 +69,7 @@ def settle(session: AgentSession, died: CutOffRun | None, now: datetime, timing:
     tree = _Tree(root, session, now, timing)
     if died is not None:
         tree.stop_orphans()
-        if _may_be_nudged(root):
+        if not died.told and (died.quiet or _may_be_nudged(root)):
             _gather(root, died, now)
     return [root.pk] if not tree.dead and _release(root, running=root.pk in tree.running, now=now) else []
 
@@ -87,8 +88,11 @@ def ripen(root_pk: int, now: datetime, timing: Timing) -> bool:
         if root is None or row is None:
             return False
         tree = _Tree(root, None, now, timing)
-        overdue = now - row.created_at > timedelta(seconds=timing.nudge_patience)
-        return (not tree.dead or overdue) and _release(root, running=root.pk in tree.running, now=now)
+        if tree.dead:
+            if now - row.created_at <= timedelta(seconds=timing.nudge_patience):
+                return False
+            SessionRun.objects.filter(session_id__in=tree.dead).update(told=True)
+        return _release(root, running=root.pk in tree.running, now=now)
 
 
 class _Tree:
@@ -125,7 +129,8 @@ class _Tree:
 
 def _may_be_nudged(root: AgentSession) -> bool:
     internal = root.workspace.path == str(settings.HALO_HOME.internal_sessions)
-    return root.archived_at is None and not root.deleting and not internal
+    gone = root.archived_at is not None or root.deleting or queue.is_stopping(root.pk)
+    return not gone and not internal
 
 
 def _held(root: AgentSession) -> QueuedMessage | None:

@@ -7,6 +7,7 @@ nobody waits long for one: while the event server is away, a message is acknowle
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from kombu.exceptions import OperationalError
@@ -17,6 +18,10 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 0.25
 _on_their_way: set[asyncio.Task[None]] = set()
+# Threads of its own: a server that hangs must not use up those that everything else needs.
+_threads = ThreadPoolExecutor(2, thread_name_prefix="halo-wake")
+_waking: set[int] = set()
+_once_more: set[int] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,19 @@ def dispatch(session_pk: int) -> None:
 
 
 async def dispatch_soon(session_pk: int) -> None:
-    await asyncio.to_thread(dispatch, session_pk)
+    """`dispatch` in a thread. One at a time for a session; those that come meanwhile are one more after it."""
+    if session_pk in _waking:
+        _once_more.add(session_pk)
+        return
+    _waking.add(session_pk)
+    try:
+        while True:
+            _once_more.discard(session_pk)
+            await asyncio.get_running_loop().run_in_executor(_threads, dispatch, session_pk)
+            if session_pk not in _once_more:
+                return
+    finally:
+        _waking.discard(session_pk)
 
 
 async def signal_soon(session_pk: int, kind: str, round_id: str = "", row: int | None = None) -> None:
@@ -64,6 +81,12 @@ async def give(*hints: Coroutine[None, None, None]) -> None:
     tasks = [asyncio.create_task(hint) for hint in hints]
     _on_their_way.update(tasks)
     for task in tasks:
-        task.add_done_callback(_on_their_way.discard)
+        task.add_done_callback(_given)
     if tasks:
         await asyncio.wait(tasks, timeout=PATIENCE_S)
+
+
+def _given(task: asyncio.Task[None]) -> None:
+    _on_their_way.discard(task)
+    if not task.cancelled() and task.exception() is not None:
+        logger.error("a hint could not be given", exc_info=task.exception())

@@ -127,6 +127,7 @@ CELERY_BROKER_URL = celery_broker_url(HALO_REDIS_URL)
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": f"halo:{HALO_HOME.installation_id()}:",
     "socket_connect_timeout": 3,
+    "socket_timeout": 5,
     # How long whoever gives a wake-up tries to connect, which is 2 and 4 s unless told. A worker tries for ever.
     "max_retries": 2,
     "interval_start": 0.05,

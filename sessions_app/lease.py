@@ -28,6 +28,28 @@ class LeaseLost(Conflict):
     code = "lease_lost"
 
 
+@dataclass(frozen=True, slots=True)
+class RoundFacts:
+    """What a round answers, noted as it lands, so that what it owes can still be told when its worker dies.
+
+    last_row_id: its newest user row; with the session it names the round. answered: ids of the sessions whose messages
+    it answers. waited: sub-sessions were at work when it began.
+    """
+
+    last_row_id: str
+    answered: frozenset[str] = frozenset()
+    waited: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"lastRowId": self.last_row_id, "answered": sorted(self.answered), "waited": self.waited}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any] | None) -> "RoundFacts | None":
+        if stored is None:
+            return None
+        return cls(stored["lastRowId"], frozenset(stored["answered"]), stored["waited"])
+
+
 @dataclass(slots=True)
 class Lease:
     """A held lease, as its process knows it."""
@@ -38,8 +60,8 @@ class Lease:
     kind: str
     belief_s: float
     round: int = 1
-    base_row: str | None = None
-    landed_row: str | None = None  # newest user row of the round that the dead holder was in
+    facts: RoundFacts | None = None  # of the round that the dead holder was in; None: it had landed nothing
+    told: bool = False  # the tree was told of the dead holder already
     takeovers: int = 0
     taken_over: bool = False
     commands: list = field(default_factory=list)  # process groups the dead holder left behind
@@ -64,9 +86,13 @@ class Lease:
 RUN_KINDS = (SessionRun.Kind.TURN, SessionRun.Kind.CLI)  # an agent is at work; maintenance is nobody's turn
 
 
+def running(session: AgentSession) -> SessionRun | None:
+    """The run of the agent that is at work in this session, here or in another process."""
+    return SessionRun.objects.filter(session=session, kind__in=RUN_KINDS).first()
+
+
 def is_running(session: AgentSession) -> bool:
-    """Whether an agent is at work in this session, here or in another process."""
-    return SessionRun.objects.filter(session=session, kind__in=RUN_KINDS).exists()
+    return running(session) is not None
 
 
 def lock_session(session_pk: int) -> AgentSession | None:
@@ -116,8 +142,8 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         kind=run.kind,
         belief_s=timing.lease_belief,
         round=run.round,
-        base_row=run.base_row,
-        landed_row=run.landed_row,
+        facts=RoundFacts.from_json(run.facts),
+        told=run.told,
         takeovers=run.takeovers,
         taken_over=taken_over,
         commands=commands,

@@ -147,10 +147,10 @@ class SessionRun(models.Model):
     pid_started = models.CharField(max_length=40)
     generation = models.BigIntegerField()
     heartbeat_at = models.DateTimeField()
-    base_row = models.CharField(max_length=64, null=True, blank=True)
+    facts = models.JSONField(null=True, blank=True)  # what the present round answers: `lease.RoundFacts`; null: nothing
     takeovers = models.IntegerField(default=0)
-    landed_row = models.CharField(max_length=64, null=True, blank=True)  # newest user row of the present round
     recovering = models.BooleanField(default=False)  # taken over, and its tree not yet put in order
+    told = models.BooleanField(default=False)  # its tree was told of its death before it was put in order
     round = models.IntegerField(default=0)
     commands = models.JSONField(default=list, blank=True)  # [[pgid, start time]] of running shell commands
     deleting_rows = models.JSONField(default=list, blank=True)  # rows a maintenance run takes out of both logs

@@ -71,18 +71,14 @@ def landed(
     controls: list[QueuedMessage],
     state: str,
     columns: Columns,
-    base_row: str | None,
+    facts: leases.RoundFacts | None,
 ) -> None:
-    """The rows are in both files now. `controls`: those that are obeyed with that. `base_row` is stored with a run's
-    first landing only."""
+    """The rows are in both files now. `controls`: those that are obeyed with that. facts: what the round answers."""
     with transaction.atomic():
         run = leases.held_run(lease)
-        if run.base_row is None:
-            run.base_row = base_row or ""
-        if rows and state == queue.State.LANDED:
-            run.landed_row = rows[-1].row_id
-        run.save(update_fields=["base_row", "landed_row"])
-        lease.base_row = run.base_row
+        if facts is not None:
+            run.facts = facts.to_json()
+            run.save(update_fields=["facts"])
         queue.settle(rows, state)
         queue.settle(controls, queue.State.LANDED)
         columns.apply(run.session)
@@ -123,13 +119,25 @@ def finish(lease: leases.Lease, ending: Ending, ended_round: str, now: datetime)
         if batch:
             run.round += 1
             run.takeovers = 0 if ending.was_run else run.takeovers
-            run.recovering, run.landed_row = False, None
-            run.save(update_fields=["round", "takeovers", "recovering", "landed_row"])
+            run.recovering = run.told = False
+            if batch.stop is None:  # what a stopped round owes is told by the end of the stop
+                run.facts = None
+            run.save(update_fields=["round", "takeovers", "recovering", "told", "facts"])
             lease.round = run.round
             queue.carry_over(batch.controls, lease.round_id)
             return batch
         run.delete()
         return None
+
+
+def refuse_for_now(lease: leases.Lease, sentence: str) -> list[QueuedMessage]:
+    """A dead run that cannot be recovered yet: the queued messages wait with the reason, and the run is left to the
+    next try, uncounted. Raises LeaseLost."""
+    with transaction.atomic():
+        run = leases.held_run(lease)
+        run.owner, run.takeovers = None, lease.takeovers - 1
+        run.save(update_fields=["owner", "takeovers"])
+        return queue.fail_queued(lease.session_pk, sentence)
 
 
 def fail(lease: leases.Lease, sentence: str, ending: Ending) -> list[QueuedMessage]:

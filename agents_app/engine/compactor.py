@@ -67,8 +67,10 @@ class Compactor:
         if cut == 0:
             return False
         self._transcript.emit(CompactionProgress("started"))
-        await self._land(compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True))
-        self._transcript.emit(CompactionProgress("done"))
+        try:
+            await self._land(compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True))
+        finally:
+            self._transcript.emit(CompactionProgress("done"))
         return True
 
     async def _run(self, *, manual: bool) -> None:
@@ -114,8 +116,14 @@ class Compactor:
         raise ModelError("The model's stream ended without a reply.", kind="network")
 
     async def _land(self, result: compaction.Compacted, *, manual: bool = False) -> None:
-        transcript = self._transcript
+        """The shorter history first, and only when it is on disk what is told of it: a reader is promised nothing."""
+        transcript, before = self._transcript, self._transcript.raw.messages
         transcript.raw.replace_all(result.messages)
+        try:
+            await transcript.save()
+        except BaseException:
+            transcript.raw.replace_all(before)
+            raise
         self._length_after = len(result.messages)
         transcript.emit(
             Notice(texts.compacted(result.count, manual=manual)),

@@ -79,7 +79,9 @@ class Round:
 
     async def _loop(self) -> None:
         while True:
-            await self._before_call()
+            if await self._before_call() and await self._control.should_yield():
+                self.result.status = "yielded"  # somebody spoke while the history was being made shorter
+                return
             self._calling = True
             reply = await self._caller.call()
             self._calling = False
@@ -95,14 +97,16 @@ class Round:
                 self.result.status = "yielded"
                 return
 
-    async def _before_call(self) -> None:
-        """Nothing new begins once the worker exits; a context that is nearly full is compacted first."""
+    async def _before_call(self) -> bool:
+        """Nothing new begins once the worker exits; a context that is nearly full is compacted first: then True."""
         if self._control.parking:
             self._control.cut_off(CutOff.SHUTDOWN)
             await asyncio.sleep(0)  # the cancelling reaches us here
-        if self._compactor.is_due():
-            with self._control.shielded():
-                await self._compactor.auto()
+        if not self._compactor.is_due():
+            return False
+        with self._control.shielded():
+            await self._compactor.auto()
+        return True
 
     async def _run_tools(self, reply: Reply) -> None:
         self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)

@@ -103,7 +103,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def handle_chat(self, frame: Frame) -> None:
         request = await _in_thread_if_long(frame.get("images"), requests.chat_request, frame)
         if request.session_id is not None and request.text.strip() == COMPACT:
-            await conversation.compact(workspace=request.workspace, session_id=request.session_id)
+            await conversation.compact(
+                workspace=request.workspace, session_id=request.session_id, client_msg_id=request.client_msg_id
+            )
             await self._outgoing.answer(ack_frame(request.session_id, None, request.client_msg_id))
             return
         accepted = await conversation.send(

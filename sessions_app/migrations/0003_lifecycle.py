@@ -20,10 +20,19 @@ class Migration(migrations.Migration):
             name='run_workspace',
             field=models.TextField(blank=True, null=True),
         ),
+        migrations.RemoveField(
+            model_name='sessionrun',
+            name='base_row',
+        ),
         migrations.AddField(
             model_name='sessionrun',
-            name='landed_row',
-            field=models.CharField(blank=True, max_length=64, null=True),
+            name='facts',
+            field=models.JSONField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='sessionrun',
+            name='told',
+            field=models.BooleanField(default=False),
         ),
         migrations.AddField(
             model_name='sessionrun',

@@ -9,6 +9,7 @@ from halo_project.clock import sleepless, utcnow
 from halo_project.timing import Timing
 from sessions_app import lease as leases
 from sessions_app import queue, rounds
+from sessions_app.lease import RoundFacts
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
 from sessions_app.process_identity import ProcessIdentity, host_id, started_at, this_process
 from sessions_app.rounds import Columns, Ending
@@ -195,14 +196,18 @@ def test_a_lost_wake_up_is_found_after_the_grace(session):
     assert queue.forgotten(utcnow() + timedelta(seconds=6), 5) == [session.pk]
 
 
-def test_base_row_is_stored_once_per_run(session):
+def test_what_a_round_answers_is_noted_as_it_lands_and_forgotten_with_its_end(session):
     rows = [say(session)]
     begun = begin(session)
-    rounds.landed(begun.lease, rows, [], queue.State.LANDED, Columns(title="t", exchanges=1), "m_old")
-    rounds.landed(begun.lease, [], [], queue.State.LANDED, Columns(title="u"), "m_new")
+    facts = RoundFacts(rows[0].row_id, frozenset({"a", "b"}), waited=True)
+    rounds.landed(begun.lease, rows, [], queue.State.LANDED, Columns(title="t", exchanges=1), facts)
+    rounds.landed(begun.lease, [], [], queue.State.LANDED, Columns(title="u"), None)
     session.refresh_from_db()
-    assert SessionRun.objects.get().base_row == "m_old"
+    assert RoundFacts.from_json(SessionRun.objects.get().facts) == facts
     assert (session.title, session.exchange_count) == ("t", 1)
+    say(session)
+    rounds.finish(begun.lease, Ending(Columns()), begun.lease.round_id, utcnow())
+    assert SessionRun.objects.get().facts is None
 
 
 def test_what_a_round_owes_fails_together_with_its_end(session):

@@ -195,6 +195,9 @@ class ClientState:
     def _on_chat_complete(self, frame: Frame) -> None:
         self.running = bool(frame.get("batchBoundary"))
 
+    def _on_compact_started(self, frame: Frame) -> None:
+        self.running = True
+
     def _on_agent_start(self, frame: Frame) -> None:
         self._add(frame["row"])
 

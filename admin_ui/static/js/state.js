@@ -179,6 +179,7 @@ const NUMBERED = {
   "chat:complete": (state, frame) => (frame.batchBoundary ? state : { ...state, running: false }),
   "agent:start": (state, frame) => addRow(state, frame.row),
   "agent:done": (state, frame) => addRow(state, frame.row),
+  "compact:started": (state) => ({ ...state, running: true }),
   "session:compacted": (state, { contextTokens }) => ({ ...state, contextTokens }),
 };
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from agents_app import conversation
+from agents_app.config.agents import load_agent
+from agents_app.relaying import Relay, relay
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.layout import WorkspaceLayout
@@ -125,3 +127,52 @@ async def test_an_internal_agents_session_is_kept_in_the_installations_own_place
     assert shown["recentMessages"][-1]["content"] == "there"
     assert await conversation.delete(workspace=str(crew.workspace), session_id="probe1") == 1
     assert not paths_of(session).ui.exists()
+
+
+async def test_a_relay_target_is_free_again_when_its_caller_is_gone_or_it_was_stopped(crew: Crew, settings) -> None:
+    crew.add_agent("boss", "tools: [relay]")
+    crew.on("boss", "x", "y", always=True)
+    crew.on("boss", "(from", "noted", always=True)
+    root = await crew.waiting_root()
+    callers = [await crew.send("x", name, "boss") for name in ("first", "second", "third")]
+    await crew.until(lambda: not {each.pk for each in callers} & crew.worker.runner._tasks.keys())
+    agent = load_agent("lead", crew.workspace, settings.HALO_HOME)
+
+    async def send(number: int) -> None:
+        letter = Relay(root.workspace, agent, "hello", "root")
+        crew.on("lead", "hello", "still waiting for the child")
+        answered = len(crew.answers(root))
+        await db(lambda: relay(callers[number], letter, f"call:{number}:x", utcnow()))
+        crew.worker.woken.append(root.pk)
+        await crew.until(lambda: len(crew.answers(root)) == answered + 1)
+        await crew.until(lambda: root.pk not in crew.worker.runner._tasks)
+
+    await send(0)
+    await conversation.archive(workspace=str(crew.workspace), session_id="first")
+    await send(1)
+    assert await crew.stop(), "its child is at work"
+    await crew.settle()
+    assert crew.reports(callers[1])[-1] == "[This sub-agent was stopped before it was done.]"
+    assert (await crew.session()).reply_to is None
+    await send(2)
+    await crew.settle()
+    await crew.nothing_is_left()
+
+
+@pytest.mark.parametrize("how", ["archive", "delete"])
+async def test_a_relay_caller_hears_that_its_target_was_put_away(crew: Crew, settings, how: str) -> None:
+    crew.add_agent("boss", "tools: [relay]")
+    crew.on("boss", "x", "y", always=True)
+    crew.on("boss", "(from", "noted", always=True)
+    root = await crew.waiting_root()
+    caller = await crew.send("x", "first", "boss")
+    await crew.until(lambda: caller.pk not in crew.worker.runner._tasks)
+    agent = load_agent("lead", crew.workspace, settings.HALO_HOME)
+    crew.on("lead", "hello", "still waiting for the child")
+    await db(lambda: relay(caller, Relay(root.workspace, agent, "hello", "root"), "call:1:x", utcnow()))
+    crew.worker.woken.append(root.pk)
+    await crew.until(lambda: len(crew.answers(root)) == 2)
+    await crew.until(lambda: root.pk not in crew.worker.runner._tasks)
+    await getattr(conversation, how)(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    assert crew.reports(caller)[-1] == f"[This sub-agent was {how}d before it was done.]"

@@ -13,6 +13,7 @@ from agents_app.tools.process_tree import members
 from halo_project.database import db
 from halo_project.errors import Conflict
 from sessions_app.models import QueuedMessage
+from sessions_app.store import SessionStore
 from tests.support.crew import HANGING, SLEEP, Crew, start
 from tests.support.model_server import Call, ModelReply
 
@@ -313,3 +314,55 @@ async def test_duplicate_and_late_wake_ups_run_nothing_twice(crew: Crew) -> None
     await crew.settle()
     assert crew.answers(root) == ["once"] and len(crew.server.requests) == 1
     assert await db(QueuedMessage.objects.filter(state="landed").count) == 1
+
+
+async def test_a_compaction_whose_save_fails_leaves_the_history_and_announces_nothing(crew: Crew, monkeypatch) -> None:
+    root = await crew.talked(5)
+    before = crew.raw(root)
+    crew.on("lead", "Summarize the conversation", "They said five things.")
+    real = SessionStore.save
+    hit = []
+
+    async def save(self):
+        if not hit and "Conversation Summary" in str(self.raw.messages[:1]):
+            hit.append(True)
+            raise OSError(28, "No space left on device")
+        await real(self)
+
+    monkeypatch.setattr(SessionStore, "save", save)
+    await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    notices = [row["content"] for row in crew.rows(root) if row["type"] == "notification"]
+    assert crew.raw(root) == before and "Compaction failed — context unchanged" in notices
+    assert not any("compacted" in text for text in notices) and len(crew.said(root)) == 5
+    await crew.nothing_is_left()
+
+
+async def test_words_that_come_during_an_automatic_compaction_are_taken_up_right_after_it(crew: Crew) -> None:
+    crew.add_agent("small", "context: {maxTokens: 1000, compressAt: 0.5}\ntools: [shell_exec]")
+    for number in range(4):
+        crew.on("small", f"say {number}", ModelReply(text="said", usage={"input_tokens": 10}))
+        root = await crew.send(f"say {number}", agent="small")
+        await crew.settle()
+    crew.on("small", "Summarize the conversation", ModelReply(text="short", wait_ms=1000))
+    full = {"input_tokens": 900, "output_tokens": 5}
+    crew.on("small", "work", ModelReply(calls=[Call("shell_exec", {"command": "echo 1"})], usage=full))
+    crew.on("small", "by the way", "answered the new one")
+    await crew.send("work", agent="small")
+    await crew.asked(6)
+    await crew.send("by the way", agent="small")
+    await crew.settle()
+    assert crew.answers(root)[-1] == "answered the new one" and len(crew.server.requests) == 7
+    await crew.nothing_is_left()
+
+
+async def test_the_same_compaction_sent_again_is_done_once(crew: Crew) -> None:
+    await crew.talked(5)
+    crew.on("lead", "Summarize the conversation", "They said five things.")
+    for _ in range(2):
+        await conversation.compact(workspace=str(crew.workspace), session_id="root", client_msg_id="one")
+    await crew.settle()
+    await conversation.compact(workspace=str(crew.workspace), session_id="root", client_msg_id="one")
+    await crew.settle()
+    assert len(crew.server.requests) == 6
+    await crew.nothing_is_left()
