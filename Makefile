@@ -34,7 +34,7 @@ test: dev ## every test, as many at once as there are cores (at most 4); ARGS="-
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=25 $(ARGS)
 
 test-postgres: dev ## the life of a session on a PostgreSQL server of its own, which locks what SQLite does one by one
-	$(BIN)/python -m tests.support.on_postgres -n auto --maxprocesses 4 tests/agents_app/lifecycle $(ARGS)
+	$(BIN)/python -m tests.support.on_postgres -n auto --maxprocesses 4 tests/agents_app/lifecycle tests/sessions_app/test_lease_and_rounds.py $(ARGS)
 
 lint: dev ## format, rules, floors, types
 	$(BIN)/ruff format --check $(CODE)

@@ -24,6 +24,10 @@ class Table:
         verdict = {True: "met", False: "MISSED", None: ""}[good]
         print(f"{name:<58} {value:>10.2f} {unit:<8} {aim:<14} {verdict}", flush=True)
 
+    def broken(self) -> int:
+        """1, as an exit code, when a promise (`must`) was not kept; a time that misses its aim is only told."""
+        return int(any(row.get("must") and row["met"] is False for row in self.rows))
+
 
 def median_us(action: Callable[[], object], count: int) -> float:
     times = []

@@ -38,7 +38,7 @@ def streaming(table: Table, halo: RunningHalo, server: ModelServer, sessions: in
         name = f"{sessions} sessions, {rate} pieces/s each"
         table.add(f"{name}: p95 late", p95, "ms", aim=aim, good=p95 < LATENCY_AIM_MS if number == 0 else None)
         table.add(f"{name}: median late", median, "ms")
-        table.add(f"{name}: pieces lost", lost, "", aim="0", good=lost == 0)
+        table.add(f"{name}: pieces lost", lost, "", aim="0", good=lost == 0, must=True)
         for fault in found["faults"][:3]:
             print(f"  a watcher failed: {fault}")
         table.add(f"{name}: all began within", found["start_s"], "s")
