@@ -29,6 +29,11 @@ from sessions_app.workspaces import create_session
 MAX_DEPTH = 16
 MAX_AGENT_ROWS = 256
 MAX_LISTED = 500
+MAX_NAMED = 10
+STOPPED_BELOW = (
+    "[System] The sub-agents that were at work were stopped and will not report: {ids}. Wake them with query_session "
+    "if they are still needed."
+)
 DESCRIPTION_CHARS = 200
 TITLE_CHARS = 60
 
@@ -142,6 +147,7 @@ def stop(target_pk: int, by: str | None, now: datetime) -> Done:
     with transaction.atomic():
         target, rest = _locked_subtree(target_pk)
         done = Done(target)
+        _note_stopped(target, rest, now)
         for session in [target, *rest]:
             if session.archived_at is not None:
                 continue
@@ -162,6 +168,15 @@ def stop(target_pk: int, by: str | None, now: datetime) -> Done:
                 session.save(update_fields=["stopped_at"])
             done.count += busy or waits
         return done
+
+
+def _note_stopped(target: AgentSession, rest: list[AgentSession], now: datetime) -> None:
+    """Leave a word in the history of the one that is stopped: it must not wait for reports that will not come."""
+    children = [each for each in rest if each.parent_session_id == target.session_id]
+    ids = [each.session_id for each in children if is_active(each)]
+    if ids and target.archived_at is None:
+        named = ", ".join(ids[:MAX_NAMED]) + (f" (+{len(ids) - MAX_NAMED} more)" if len(ids) > MAX_NAMED else "")
+        queue.enqueue(target, kind=Kind.NUDGE, now=now, text=STOPPED_BELOW.format(ids=named))
 
 
 def interrupt(target_pk: int, now: datetime) -> Done:

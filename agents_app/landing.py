@@ -58,7 +58,7 @@ def land(
         if not store.raw.holds_stamp(stamp):
             blocks.extend(_raw_blocks(row, store.key.session_id, stamp, images))
         if row.row_id not in store.state.row_ids:
-            if _is_report(row):
+            if (row.origin or "").startswith("report:"):
                 source = row.source_session_id or ""
                 store.emit(ChildReported(source, company.names.get(source, "")))
             store.emit(UserLanded(row.row_id, ui_text(row, workspace), stamp))
@@ -84,10 +84,6 @@ def _addressed(row: QueuedMessage) -> str:
     if row.source_session_id and row.kind == QueuedMessage.Kind.AGENT:
         return f"(from: session {row.source_session_id})\n{row.text}"
     return row.text
-
-
-def _is_report(row: QueuedMessage) -> bool:
-    return (row.origin or "").startswith(("report:", "interim:"))
 
 
 def _raw_blocks(row: QueuedMessage, session_id: str, stamp: str, images: dict[str, Block]) -> list[Block]:

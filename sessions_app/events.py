@@ -116,7 +116,7 @@ class ChildStarted:
 
 @dataclass(frozen=True, slots=True)
 class ChildReported:
-    """A sub-agent's report lands in this session."""
+    """A sub-agent is done: its report lands in this session, or this session stopped it."""
 
     session_id: str
     agent_name: str

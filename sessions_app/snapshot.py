@@ -22,10 +22,15 @@ from sessions_app.messages import Row
 from sessions_app.models import AgentSession, QueuedMessage
 from sessions_app.opening import opened_paths_soon
 from sessions_app.readable import session_files
+from sessions_app.tree import active_children
 from sessions_app.workspaces import find_session, known_workspace
 
 SNAPSHOT_BYTES = 200_000  # of the file's end; the newest exchange is always whole
+MAX_AGENTS = 100  # sub-agents at work that are named
 MAX_CONTEXT_TOKENS = 200_000  # shown until the agent's own limit is known
+
+
+Agent = dict[str, str]
 
 
 async def resolve(workspace: str, session_id: str) -> SessionKey | None:
@@ -36,11 +41,11 @@ async def resolve(workspace: str, session_id: str) -> SessionKey | None:
 
 async def snapshot(workspace: str, session_id: str, mark: Mark | None = None) -> dict[str, Any]:
     """The `snapshot` object of the protocol. Raises NotFound (session_missing), Unavailable."""
-    session, pending, running = await db(_read_rows, workspace, session_id)
+    session, pending, running, agents = await db(_read_rows, workspace, session_id)
     with session_files():
         paths = await opened_paths_soon(session)
         newest, archives = await asyncio.to_thread(_read_files, paths)
-    return _build(session, pending, running, newest, mark, archives)
+    return _build(session, pending, running, newest, mark, archives, agents)
 
 
 def _read_files(paths: SessionPaths) -> tuple[NewestRows, int]:
@@ -51,12 +56,16 @@ def _find(workspace: str, session_id: str) -> AgentSession | None:
     return find_session(known_workspace(workspace, utcnow()), session_id)
 
 
-def _read_rows(workspace: str, session_id: str) -> tuple[AgentSession, list[QueuedMessage], bool]:
+def _read_rows(workspace: str, session_id: str) -> tuple[AgentSession, list[QueuedMessage], bool, list[Agent]]:
     session = _find(workspace, session_id)
     if session is None or session.deleting:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     # Before its conversion a 1.x session may have no title but in its file; only what is shown needs it.
-    return complete_session(session), queue.pending(session.pk), is_running(session)
+    agents = [
+        {"sessionId": child.session_id, "agentName": child.agent_name or child.agent_id}
+        for child in active_children(session)[:MAX_AGENTS]
+    ]
+    return complete_session(session), queue.pending(session.pk), is_running(session), agents
 
 
 def _build(
@@ -66,6 +75,7 @@ def _build(
     newest: NewestRows,
     mark: Mark | None,
     archives: int,
+    agents: list[Agent],
 ) -> dict[str, Any]:
     rows: list[Row] = newest.view.all_rows
     landed = {row.get("id") for row in rows}
@@ -75,7 +85,7 @@ def _build(
         "agentId": session.agent_id,
         "agentName": session.agent_name or session.agent_id,
         "title": session.title or "",
-        "agents": [],
+        "agents": agents,
         "activePlan": None,
         "recentMessages": rows,
         "maxContextTokens": MAX_CONTEXT_TOKENS,

@@ -54,15 +54,24 @@ def with_instruction(messages: list[RawMessage]) -> list[RawMessage]:
 
 
 def compacted(messages: list[RawMessage], cut: int, summary: str, *, local: bool = False) -> Compacted:
-    """The summary in place of the first `cut` messages; of the kept results only the newest keeps its content."""
+    """The summary in place of the first `cut` messages. Of the kept results those keep their content that the model has
+    not read yet, or else the newest."""
     how = " (local fallback)" if local else ""
     text = f"{SUMMARY_PREFIX}{cut} messages compacted{how}]\n{summary}"
     head: RawMessage = {"role": "user", "content": [{"type": "text", "text": text}]}
-    kept = clear_old_results(messages[cut:], keep=1)
+    kept = clear_old_results(messages[cut:], keep=max(1, _unread(messages)))
     if kept and kept[0].get("role") == "user":  # two user messages in a row are refused by providers
         kept = [{**kept[0], "content": [*head["content"], *blocks_of(kept[0])]}, *kept[1:]]
         return Compacted(kept, text, cut)
     return Compacted([head, *kept], text, cut)
+
+
+def _unread(messages: list[RawMessage]) -> int:
+    """How many results of bulky tools the history ends with: the coming call is the first to read them."""
+    if len(messages) < 2 or not _begins_with_result(messages[-1]):
+        return 0
+    calls = [block.get("name") for block in blocks_of(messages[-2]) if block.get("type") == "tool_use"]
+    return sum(name in BULKY_TOOLS for name in calls)
 
 
 def local_summary(messages: list[RawMessage]) -> str:

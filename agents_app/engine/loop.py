@@ -123,6 +123,8 @@ class Round:
             self._transcript.raw.append({"role": "assistant", "content": reply.blocks})
         else:
             self._transcript.emit(Notice(texts.EMPTY_REPLY))
+        if reply.stop_reason == "max_tokens" and not reply.tool_calls:
+            self._transcript.emit(Notice(texts.REPLY_LENGTH))
         for call in reply.tool_calls:
             self._transcript.emit(ToolCalled(call.name, call.id, call.input, turn_id))
         self._note_usage(reply)

@@ -21,6 +21,7 @@ LABEL = "Rehearsal (no model)"
 
 _ARRIVAL = re.compile(r"^\[\d{4}-\d\d-\d\dT[\d:.]+Z\] ?")
 _SENDER = re.compile(r"^\(from: session [^)]*\)\s?")
+_MARKERS = ("__TOOL_ERROR__", "__TOOL_WARN__")
 _PIECE = 12  # characters of one delta
 _MAX_PAUSE_MS = 10_000
 
@@ -166,7 +167,8 @@ def _call_names(messages: Sequence[RawMessage]) -> dict[str, str]:
 def _first_line(content: str | list[Block] | None) -> str:
     if isinstance(content, list):
         content = next((block["text"] for block in content if block["type"] == "text"), "[image]")
-    return next((line.strip() for line in (content or "").split("\n") if line.strip()), "(nothing)")[:200]
+    lines = (line.strip() for line in (content or "").split("\n"))
+    return next((line for line in lines if line and line not in _MARKERS), "(nothing)")[:200]
 
 
 def _pieces(text: str) -> list[str]:

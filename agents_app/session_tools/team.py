@@ -19,7 +19,7 @@ from agents_app.wake import wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest
-from sessions_app.events import ChildStarted
+from sessions_app.events import ChildReported, ChildStarted
 
 TASK_CHARS = 200
 _NO_AGENT = 'agent "{}" not found. The agents you can delegate to are listed in your system prompt.'
@@ -158,6 +158,7 @@ class StopSession(SessionTool):
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         target = await db(delegation.below_caller, self._session, args["session_id"], "stop")
         done = await db(delegation.stop, target.pk, self._session.session_id, utcnow())
+        self._held.store.emit(ChildReported(target.session_id, target.agent_name))
         await wake_all(done.wake, done.signals)
         return {"code": 0, "message": f"Session {target.session_id} stopped."}
 
@@ -175,6 +176,7 @@ class ArchiveSession(SessionTool):
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         target = await db(delegation.below_caller, self._session, args["session_id"], "archive")
         done = await db(delegation.archive, target.pk, self._session.session_id, utcnow())
+        self._held.store.emit(ChildReported(target.session_id, target.agent_name))
         await wake_all(done.wake, done.signals)
         return {"code": 0, "message": f"Archived {done.count} session(s)."}
 

@@ -52,7 +52,9 @@ def _commits(table: Table, folder: Path) -> None:
     folder.mkdir()
     found = child("benchmarks.turns", "commits", folder)
     plain = found.pop("0")
-    table.add("commits per turn without tools", plain, "", aim=f"<= {COMMITS_AIM}", good=plain <= COMMITS_AIM, must=True)
+    table.add(
+        "commits per turn without tools", plain, "", aim=f"<= {COMMITS_AIM}", good=plain <= COMMITS_AIM, must=True
+    )
     for calls, commits in found.items():
         each = (commits - plain) / int(calls)
         table.add(f"commits per tool call, {calls} in a turn", each, "", aim="<= 1", good=each <= 1, must=True)

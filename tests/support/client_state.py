@@ -19,6 +19,7 @@ class ClientState:
         self.inflight: dict | None = None
         self.pending: dict[str, dict] = {}
         self.running = False
+        self.agents: list[str] = []  # sessions of sub-agents at work
         self.seq: int | None = None
         self.needs_snapshot = True
         self.deleted = False
@@ -49,6 +50,7 @@ class ClientState:
         self.rows = rows
         self.pending = {entry["rowId"]: entry for entry in snapshot["pending"]}
         self.running = snapshot["running"]
+        self.agents = [one["sessionId"] for one in snapshot.get("agents", [])]
         self.seq = snapshot["seq"]
         self.needs_snapshot = False
 
@@ -195,14 +197,20 @@ class ClientState:
     def _on_chat_complete(self, frame: Frame) -> None:
         self.running = bool(frame.get("batchBoundary"))
 
+    def _on_chat_stopped(self, frame: Frame) -> None:
+        self.agents = []
+
     def _on_compact_started(self, frame: Frame) -> None:
         self.running = True
 
     def _on_agent_start(self, frame: Frame) -> None:
         self._add(frame["row"])
+        if frame["row"]["taskId"] not in self.agents:
+            self.agents.append(frame["row"]["taskId"])
 
     def _on_agent_done(self, frame: Frame) -> None:
         self._add(frame["row"])
+        self.agents = [one for one in self.agents if one != frame["row"]["taskId"]]
 
     def _on_exchange_deleted(self, frame: Frame) -> None:
         gone = set(frame["rowIds"])

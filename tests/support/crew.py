@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agents_app import conversation, recovery
+from agents_app.delegation import STOPPED_BELOW
 from agents_app.tools.process_tree import members
 from halo_project.database import db
 from halo_project.timing import Timing
@@ -243,6 +244,11 @@ class Crew:
         waiting = QueuedMessage.objects.filter(state__in=["queued", "held"])
         assert await db(lambda: list(waiting.values_list("session__session_id", "kind", "text"))) == []
         assert self.unexpected == []
+
+
+def stopped_below(*sessions: AgentSession) -> str:
+    """What a session finds in its history when these, its own sub-sessions, were stopped with it."""
+    return STOPPED_BELOW.format(ids=", ".join(session.session_id for session in sessions))
 
 
 def start(message: str, agent: str = "helper", call_id: str = "", **more: Any) -> Call:

@@ -6,21 +6,24 @@ const CUT_MARKS = {
   "[This reply was cut off by a server restart.]": "Cut off by a server restart",
 };
 const SUMMARY_PREFIX = "[Conversation Summary — ";
+const SENDER = /^\(from: session ([^)]*)\)\n/;
 const SYSTEM_PREFIX = "[System] ";
 export const GROUPED_CALLS = 3; // a run of fewer calls is shown as it is
 
-/** The items of a session, keyed by row id. An item: {key, kind, row, …}; kinds: user, answer, notice, summary. */
+/** The items of a session, keyed by row id. An item: {key, kind, row, …}; kinds: user, answer, notice, summary, report. */
 export function layout(state) {
   const items = [];
   let usage = null;
+  const names = new Map(); // of sub-agents, by the id of their session
   for (const row of state.rows) {
+    if (row.taskId) names.set(row.taskId, row.agentName);
     if (row.type === "agent_start") {
       items.push({ key: row.id, row, kind: "notice", tone: "quiet", text: `${row.agentName} ← ${row.content}` });
       continue;
     }
     if (row.taskId && row.taskId !== state.sessionId) continue; // a 1.x sub-agent's row; it has a session of its own
     if (row.type === "usage") usage = addUsage(usage, row);
-    const item = itemOf(row);
+    const item = itemOf(row, names);
     if (!item) continue;
     if (item.kind === "answer") item.usage = usage;
     if (item.kind !== "notice") usage = null;
@@ -31,9 +34,9 @@ export function layout(state) {
   return items;
 }
 
-function itemOf(row) {
+function itemOf(row, names) {
   const base = { key: row.id, row };
-  if (row.type === "user") return userItem(base);
+  if (row.type === "user") return userItem(base, names);
   if (row.type === "assistant") return { ...base, kind: "answer", ...cutOf(blocksOf(row)), inflight: false };
   if (row.type === "notification") {
     const failed = row.content.startsWith("Error: ");
@@ -42,8 +45,14 @@ function itemOf(row) {
   return null;
 }
 
-function userItem(base) {
+function userItem(base, names) {
   const { content } = base.row;
+  const sender = SENDER.exec(content);
+  if (sender) {
+    const name = names.get(sender[1]);
+    const label = name ? `From ${name}` : "From another session";
+    return { ...base, kind: "report", label, text: content.slice(sender[0].length) };
+  }
   if (base.row.compactSummary || content.startsWith(SUMMARY_PREFIX)) return { ...base, kind: "summary" };
   if (content.startsWith(SYSTEM_PREFIX)) {
     return { ...base, kind: "notice", tone: "quiet", text: content.slice(SYSTEM_PREFIX.length) };

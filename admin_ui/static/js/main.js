@@ -256,7 +256,7 @@ class ChatPage {
     });
     renderQueue(byData("queue"), behind);
     this.drawStates(state, waiting);
-    this.composer.setRunning(state.running);
+    this.composer.setRunning(state.running || state.agents.length > 0);
     this.meter.show(state);
     this.agents.show(state.agentId ? state : null);
     if (state !== this.drawnState) this.follow.grown();
@@ -268,7 +268,9 @@ class ChatPage {
     byData("empty").hidden = !(nothing && (!state.sessionId || state.loaded) && !state.deleted);
     byData("loading").hidden = !(state.sessionId && !state.loaded);
     byData("gone").hidden = !state.deleted;
-    byData("working").hidden = !state.running || Boolean(state.inflight);
+    const behind = !state.running && state.agents.length > 0;
+    byData("working").hidden = !behind && (!state.running || Boolean(state.inflight));
+    setText(byData("working-words"), behind ? `${agentNames(state.agents)} at work…` : "Working…");
     const problem = state.problems[state.problems.length - 1];
     if (problem !== this.problem) this.composer.explain(problem?.error ?? "");
     this.problem = problem;
@@ -291,6 +293,13 @@ class ChatPage {
     const banner = byData("rehearsal-banner");
     if (agent?.model && banner && !agent.modelError) banner.hidden = agent.model.provider !== "rehearsal";
   }
+}
+
+/** "Scout and Writer", with how many more there are. */
+function agentNames(agents) {
+  const names = [...new Set(agents.map((one) => one.agentName))];
+  if (names.length > 3) return `${names.slice(0, 3).join(", ")} and ${names.length - 3} more`;
+  return names.join(" and ");
 }
 
 const page = new ChatPage();

@@ -13,6 +13,7 @@ export function emptyState(sessionId = null) {
     inflight: null, // the reply being made, as a row; its `content` is the text of its text blocks
     pending: [], // what was sent and has not entered the log: {rowId, text, images, stamp, state, error?}
     running: false,
+    agents: [], // sub-agents at work: {sessionId, agentName}
     hasOlder: false,
     archives: 0, // archived parts before the oldest row here; the last of them is the next one to load
     agentId: null,
@@ -85,6 +86,7 @@ function applySnapshot(state, snapshot) {
     inflight: inflight && same(inflight, state.inflight) ? state.inflight : inflight,
     pending: snapshot.pending ?? [],
     running: Boolean(snapshot.running),
+    agents: snapshot.agents ?? [],
     hasOlder: older.length ? state.hasOlder : Boolean(snapshot.hasOlder),
     archives: older.length ? state.archives : snapshot.archiveCount ?? 0,
     agentId: snapshot.agentId ?? state.agentId,
@@ -175,13 +177,23 @@ const NUMBERED = {
   "chat:discard": discard,
   "chat:final": finish,
   "chat:followup": (state) => ({ ...state, running: true }),
-  "chat:stopped": (state) => ({ ...state, running: false }),
+  "chat:stopped": (state) => ({ ...state, running: false, agents: [] }),
   "chat:complete": (state, frame) => (frame.batchBoundary ? state : { ...state, running: false }),
-  "agent:start": (state, frame) => addRow(state, frame.row),
-  "agent:done": (state, frame) => addRow(state, frame.row),
+  "agent:start": (state, frame) => withAgent(addRow(state, frame.row), frame.row),
+  "agent:done": (state, frame) => ({
+    ...addRow(state, frame.row),
+    agents: state.agents.filter((one) => one.sessionId !== frame.row.taskId),
+  }),
   "compact:started": (state) => ({ ...state, running: true }),
   "session:compacted": (state, { contextTokens }) => ({ ...state, contextTokens }),
 };
+
+/** A sub-agent of this session that was given something to do; questions to others of the tree do not count. */
+function withAgent(state, { taskId, agentName }) {
+  const own = taskId?.startsWith(`${state.sessionId}>`);
+  if (!own || state.agents.some((one) => one.sessionId === taskId)) return state;
+  return { ...state, agents: [...state.agents, { sessionId: taskId, agentName }] };
+}
 
 function knows(state, rowId) {
   // From the end: what is asked about is nearly always new or very recent.

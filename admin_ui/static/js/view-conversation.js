@@ -57,7 +57,36 @@ class SummaryView {
   }
 }
 
-const VIEWS = { user: UserView, answer: AnswerView, notice: NoticeView, summary: SummaryView, waiting: WaitingView };
+/** What another session said to this one: a sub-agent's report, a question of the agent above. */
+class ReportView {
+  constructor({ markdown }) {
+    this.markdown = markdown;
+    this.label = h("summary", {});
+    this.body = h("div", { class: "prose plain" });
+    this.element = h("details", { class: "row summary report" }, this.label, this.body);
+  }
+
+  update({ row, key, label, text }) {
+    this.element.dataset.row = key;
+    this.element.title = exactTime(row.timestamp);
+    this.element.classList.toggle("deleted", Boolean(row.deleted));
+    setText(this.label, label);
+    setText(this.body, text);
+    this.markdown.want(text, (html) => {
+      this.body.classList.remove("plain");
+      this.body.innerHTML = html;
+    });
+  }
+}
+
+const VIEWS = {
+  user: UserView,
+  answer: AnswerView,
+  notice: NoticeView,
+  summary: SummaryView,
+  report: ReportView,
+  waiting: WaitingView,
+};
 
 export class ConversationView {
   /** `actions`: {resend(), deleteExchange(row), retry(entry), drop(entry)} */

@@ -45,7 +45,7 @@ export class ToolView {
     setText(this.argument, argument);
     this.argument.title = argument;
     setText(this.time, call.durationMs === undefined ? "" : duration(call.durationMs));
-    setText(this.trouble, this.state === "error" ? firstLine(text) : "");
+    setText(this.trouble, this.state === "error" || this.state === "warn" ? firstLine(text) : "");
     this.dot.title = WORDS[this.state];
     this.dot.setAttribute("role", "img");
     this.dot.setAttribute("aria-label", WORDS[this.state]);

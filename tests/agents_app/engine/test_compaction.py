@@ -78,6 +78,13 @@ def test_of_kept_results_only_the_newest_keeps_its_content() -> None:
     assert cleared[2:] == messages[2:]
 
 
+def test_results_that_no_call_has_read_keep_their_content() -> None:
+    messages = [text("user", "a"), text("assistant", "b"), text("user", "c"), *batch(1, 1), *batch(2, 3)]
+    kept = compacted(messages, 2, "s").messages
+    contents = [block["content"] for m in kept for block in blocks_of(m) if block["type"] == "tool_result"]
+    assert contents == [CLEARED, "out", "out", "out"]
+
+
 def test_a_summary_before_a_persons_words_becomes_part_of_their_message() -> None:
     messages = [text("user", "a"), text("assistant", "b"), text("user", "[stamp] c"), text("assistant", "d")]
     short = compacted(messages, 2, "s").messages

@@ -6,7 +6,7 @@ import pytest
 
 from halo_project.database import db
 from sessions_app.models import AgentSession, QueuedMessage
-from tests.support.crew import Crew, start
+from tests.support.crew import Crew, start, stopped_below
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -174,7 +174,8 @@ async def test_T11_a_report_to_a_parent_that_was_put_away_or_stopped(crew: Crew,
     await crew.sweep()
     await crew.settle()
     (child,) = await crew.children()
-    assert crew.said(root) == ["go"], "nothing woke it again"
+    noted = [] if state == "archived" else [stopped_below(child)]
+    assert crew.said(root) == ["go", *noted], "nothing woke it again"
     assert crew.answers(root)[-1] == "ok"
     assert (child.archived_at is not None) == (state == "archived")
     assert not await db(QueuedMessage.objects.filter(state="queued").exists)
@@ -231,7 +232,7 @@ async def test_a_sibling_that_is_stopped_tells_its_parent_and_nothing_wakes_it_a
     await crew.send("now")
     await crew.settle()
     (inner,) = await crew.children(first.session_id)
-    assert crew.said(first) == ["first task"] and inner.stopped_at is not None
+    assert crew.said(first) == ["first task", stopped_below(inner)] and inner.stopped_at is not None
     reports = [text for text in crew.said(root) if text.startswith("(from")]
     assert sum("was stopped before it was done" in text for text in reports) == 1 and len(reports) == 2
     await crew.nothing_is_left()

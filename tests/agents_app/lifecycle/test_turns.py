@@ -14,7 +14,7 @@ from halo_project.database import db
 from halo_project.errors import Conflict
 from sessions_app.models import QueuedMessage
 from sessions_app.store import SessionStore
-from tests.support.crew import HANGING, SLEEP, Crew, start
+from tests.support.crew import HANGING, SLEEP, Crew, start, stopped_below
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,7 +107,8 @@ async def test_T8_stop_ends_it_wherever_it_is_and_the_next_message_works(crew: C
     crew.on("lead", "two", "fine")
     await crew.send("two")
     await crew.settle()
-    assert crew.said(root) == ["one", "two"] and crew.answers(root)[-1] == "fine"
+    noted = [stopped_below(*await crew.children())] if where == "children" else []
+    assert crew.said(root) == ["one", *noted, "two"] and crew.answers(root)[-1] == "fine"
     assert crew.unexpected == []
     await crew.nothing_is_left()
 
@@ -246,7 +247,7 @@ async def test_a_model_that_gives_no_summary(crew: Crew, fault: str) -> None:
 
 async def test_a_full_context_is_compacted_before_the_next_call_and_a_stop_waits_for_it(crew: Crew) -> None:
     crew.add_agent("small", "context: {maxTokens: 1000, compressAt: 0.5}")
-    crew.on("small", "Summarize the conversation", ModelReply(text="short", wait_ms=700))
+    crew.on("small", "Summarize the conversation", ModelReply(text="short", wait_ms=2000))
     usage = {"input_tokens": 900, "output_tokens": 5}
     for number in range(4):
         crew.on("small", f"say {number}", ModelReply(text="said", usage=usage if number == 3 else {"input_tokens": 10}))
@@ -353,6 +354,30 @@ async def test_words_that_come_during_an_automatic_compaction_are_taken_up_right
     await crew.send("by the way", agent="small")
     await crew.settle()
     assert crew.answers(root)[-1] == "answered the new one" and len(crew.server.requests) == 7
+    await crew.nothing_is_left()
+
+
+async def test_results_that_the_model_has_not_read_yet_survive_a_compaction(crew: Crew) -> None:
+    crew.add_agent("small", "context: {maxTokens: 1000, compressAt: 0.5}\ntools: [shell_exec]")
+    for number in range(3):
+        crew.on("small", f"say {number}", ModelReply(text="said", usage={"input_tokens": 10}))
+        root = await crew.send(f"say {number}", agent="small")
+        await crew.settle()
+    calls = [Call("shell_exec", {"command": f"echo result {number}"}, f"c{number}") for number in range(3)]
+    crew.on("small", "work", ModelReply(calls=calls, usage={"input_tokens": 900, "output_tokens": 5}))
+    crew.on("small", "Summarize the conversation", "short")
+    crew.on("small", "result 0", "read them all")
+    await crew.send("work", agent="small")
+    await crew.settle()
+    assert crew.results(root) == ["result 0", "result 1", "result 2"] and crew.answers(root)[-1] == "read them all"
+    await crew.nothing_is_left()
+
+
+async def test_a_reply_that_reached_its_length_limit_says_so(crew: Crew) -> None:
+    crew.on("lead", "go", ModelReply(text="so far", stop_reason="max_tokens"))
+    root = await crew.send("go")
+    await crew.settle()
+    assert any("length limit" in row["content"] for row in crew.rows(root) if row["type"] == "notification")
     await crew.nothing_is_left()
 
 
