@@ -20,7 +20,7 @@ from sessions_app.messages import Block, RawMessage
 LABEL = "Rehearsal (no model)"
 
 _ARRIVAL = re.compile(r"^\[\d{4}-\d\d-\d\dT[\d:.]+Z\] ?")
-_SENDER = re.compile(r"^\(from: session [^)]*\)\s?")
+_SENDER = re.compile(r"^(\(from: session [^)]*\)\s?|\[Session [^\]]*\]\s*)")
 _MARKERS = ("__TOOL_ERROR__", "__TOOL_WARN__")
 _PIECE = 12  # characters of one delta
 _MAX_PAUSE_MS = 10_000

@@ -271,3 +271,37 @@ def test_signing_out_ends_the_login(own_login: Page, halo_server: RunningHalo):
     expect(own_login).to_have_url(f"{halo_server.url}/login")
     own_login.goto(f"{halo_server.url}/")
     expect(own_login.locator("input[name=password]")).to_be_visible()
+
+
+@pytest.fixture
+def team(halo_server: RunningHalo) -> Iterator[None]:
+    """An agent `lead` that may call on an agent `scout`."""
+    agents = halo_server.workspace / ".halo" / "agents"
+    for name, more in (("lead", "team: [scout]"), ("scout", "description: looks around")):
+        (agents / name).mkdir(parents=True)
+        (agents / name / "agent.yaml").write_text(f"name: {name.title()}\nmodel: auto\ntools: [shell_exec]\n{more}\n")
+    yield
+    for name in ("lead", "scout"):
+        shutil.rmtree(agents / name)
+
+
+def test_stop_is_there_while_only_a_sub_agent_works_and_its_report_is_not_a_persons_words(team, chat: Page):
+    chat.reload()
+    chat.locator("[data-agent-select]").select_option("lead")
+    brief = r'{"agent_id": "scout", "message": "/tool shell_exec {\"command\": \"sleep 600\"}"}'
+    send(chat, f"/tool start_session {brief}")
+    working = chat.locator("[data-working-words]")
+    expect(working).to_have_text("Scout at work…")
+    expect(chat.locator("[data-stop]")).to_be_visible()
+    chat.reload()
+    expect(working).to_have_text("Scout at work…")
+    chat.locator("[data-stop]").click()
+    expect(chat.locator("[data-stop]")).to_be_hidden()
+    expect(chat.locator(".notice").last).to_contain_text("sub-agents that were at work were stopped")
+    send(chat, '/tool start_session {"agent_id": "scout", "message": "look"}')
+    report = chat.locator(".report")
+    expect(report.locator("summary")).to_have_text("From Scout")
+    report.locator("summary").click()
+    expect(report).to_contain_text("look")
+    wait_until_idle(chat)
+    expect(chat.locator(".user-words")).to_have_count(2)

@@ -50,6 +50,21 @@ def test_rows_become_words_answers_and_notices_in_order(modules):
     assert seen[2]["tone"] == "error" and seen[2]["text"] == "it broke"
 
 
+def test_what_other_sessions_say_is_shown_with_their_agents_name(modules):
+    rows = [
+        row(1, "agent_start", content="a task", agentName="Scout", taskId="s>sid_1"),
+        row(2, "user", content="(from: session s>sid_1)\nit is done\n(really)"),
+        row(3, "user", content="(from: session other)\na question"),
+        row(4, "user", content="(from: my notes)\nwords of a person"),
+    ]
+    seen = items(modules, rows)
+    assert [(item["kind"], item.get("label"), item.get("text")) for item in seen[1:]] == [
+        ("report", "From Scout", "it is done\n(really)"),
+        ("report", "From another session", "a question"),
+        ("user", None, None),
+    ]
+
+
 def test_rows_of_1x_sub_agents_stay_out(modules):
     rows = [row(1, "user", content="hi"), row(2, "assistant", content="inner", taskId="s>sid_1")]
     assert [item["key"] for item in items(modules, rows)] == ["m_1"]

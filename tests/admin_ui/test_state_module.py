@@ -20,7 +20,8 @@ FOLD = """async ([session, lists]) => {
   const { apply, allRows, emptyState } = await import("/js/state.js");
   return lists.map((frames) => {
     const state = frames.reduce(apply, emptyState(session));
-    return { rows: allRows(state), running: state.running, stale: state.stale, seq: state.seq, pending: state.pending };
+    const { running, stale, seq, pending, agents } = state;
+    return { rows: allRows(state), running, stale, seq, pending, agents };
   });
 }"""
 
@@ -179,6 +180,31 @@ def test_a_queued_message_leaves_when_its_row_lands(modules):
     before, after = fold(modules, [start, queued, queued], [start, queued, *recorder.frames, queued])
     assert [entry["rowId"] for entry in before["pending"]] == ["m_1"]
     assert after["pending"] == [] and after["running"]
+
+
+def test_a_compaction_alone_is_work_that_can_be_stopped(modules):
+    recorder = Recorder()
+    start = recorder.snapshot()
+    start["snapshot"]["running"] = False
+    recorder.play(ev.CompactionProgress("started"), ev.Notice("Compacting"))
+    during = list(recorder.frames)
+    recorder.play(ev.CompactionProgress("done"), ev.Completed())
+    while_it_runs, after = fold(modules, [start, *during], [start, *recorder.frames])
+    assert while_it_runs["running"] and not after["running"]
+
+
+def test_sub_agents_at_work_are_known_until_they_report_or_are_stopped(modules):
+    one, two, other = f"{SESSION}>sid_1", f"{SESSION}>sid_2", "elsewhere>sid_3"
+    recorder = Recorder()
+    start = recorder.snapshot()
+    start["snapshot"]["agents"] = [{"sessionId": one, "agentName": "Scout"}]
+    recorder.play(*(ev.ChildStarted(each, "Writer", "a task") for each in (one, two, other)))
+    both = list(recorder.frames)
+    recorder.play(ev.ChildReported(one, "Scout"))
+    reported = list(recorder.frames)
+    recorder.play(ev.Stopped())
+    seen = fold(modules, [start, *both], [start, *reported], [start, *recorder.frames])
+    assert [[agent["sessionId"] for agent in state["agents"]] for state in seen] == [[one, two], [two], []]
 
 
 def test_frames_of_another_session_change_nothing(modules):
