@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+from agents_app.session_tools.continuing import ContinueTask
+from agents_app.session_tools.relay import RELAY_TOOLS
+from agents_app.session_tools.team import TEAM_TOOLS
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 SOCKET = (ROOT / "docs" / "websocket.md").read_text()
@@ -25,9 +29,17 @@ def test_every_frame_is_described():
     assert {name for name in frames if f"`{name}`" not in SOCKET} == set()
 
 
+def test_every_session_tool_is_described_with_its_arguments():
+    described = (ROOT / "docs" / "lifecycle.md").read_text()
+    for tool in (*TEAM_TOOLS, *RELAY_TOOLS, ContinueTask):
+        assert f"`{tool.name}`" in described, tool.name
+        for argument in tool.input_schema["properties"]:
+            assert f"`{argument}`" in described, f"{tool.name}: {argument}"
+
+
 def test_every_make_target_that_the_readme_names_exists():
     makefile = (ROOT / "Makefile").read_text()
-    for target in set(re.findall(r"\bmake ([a-z]+)", README)):
+    for target in set(re.findall(r"\bmake ([a-z-]+)", README)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
