@@ -6,7 +6,7 @@ runs are the runner's business, what a sub-session reports is `reports.py`'s.
 """
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,15 @@ from typing import Any
 from django.db import transaction
 
 from agents_app.config.agents import AgentConfig
+from agents_app.engine.texts import CRASHES
 from agents_app.reports import tell_waiting, waits_for
 from agents_app.sent_calls import sent_by
 from agents_app.wake import Signal
 from halo_project.errors import Conflict, HaloError
 from sessions_app import queue
 from sessions_app.identifiers import base36, root
-from sessions_app.lease import RUN_KINDS, running
+from sessions_app.lease import MAX_DEATHS, RUN_KINDS, running
+from sessions_app.log.encode import column_text
 from sessions_app.messages import title_from
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.tree import is_active, is_self_or_above, lock_sessions, lock_subtree
@@ -68,6 +70,10 @@ class Brief:
     working_dir: Path | None = None
     title: str = ""
 
+    def cleaned(self) -> "Brief":
+        """As the database's columns can hold it."""
+        return replace(self, message=column_text(self.message), title=column_text(self.title))
+
     @property
     def text(self) -> str:
         return f"{self.context}\n\n{self.message}" if self.context else self.message
@@ -86,6 +92,7 @@ def start(caller_pk: int, brief: Brief, origin: str, now: datetime) -> Done:
                 f"Maximum nesting depth ({MAX_DEPTH}) reached. Complete this task directly instead of delegating to a "
                 "sub-agent."
             )
+        brief = brief.cleaned()
         session_id = f"{caller.session_id}>sid_{base36(int(now.timestamp() * 1000))}_{base36(secrets.randbits(31))}"
         description = brief.message[:DESCRIPTION_CHARS]
         try:
@@ -129,6 +136,11 @@ def say(
     busy = run is not None
     if busy and not interrupt and (waiting := queue.agent_rows_waiting(target.pk)) >= MAX_AGENT_ROWS:
         raise Refused(f"session {target.session_id} message queue is full ({waiting}/{MAX_AGENT_ROWS}).")
+    if target.cut_offs >= MAX_DEATHS:
+        raise Refused(
+            f"session {target.session_id} is left alone: {CRASHES}. Start another session, and in another way, or ask "
+            "the user."
+        )
     queue.requeue_failed(target)
     queue.enqueue(target, kind=Kind.AGENT, now=now, text=message, origin=origin, source_session_id=caller.session_id)
     done = Done(target, wake=[target.pk], busy=busy)
@@ -209,13 +221,13 @@ def archive(target_pk: int, by: str | None, now: datetime) -> Done:
 
 
 def children(caller: AgentSession) -> list[dict[str, Any]]:
-    """Direct sub-sessions that are not archived, as the model is told of them."""
+    """Direct sub-sessions that are not archived, the newest `MAX_LISTED`, as the model is told of them."""
     rows = AgentSession.objects.filter(
         workspace=caller.workspace_id,
         parent_session_id=caller.session_id,
         archived_at__isnull=True,
         deleting=False,
-    ).order_by("pk")[:MAX_LISTED]
+    ).order_by("-pk")[:MAX_LISTED]
     runs = SessionRun.objects.filter(session__in=list(rows), kind__in=RUN_KINDS)
     at_work = set(runs.values_list("session_id", flat=True))
     return [
@@ -228,7 +240,7 @@ def children(caller: AgentSession) -> list[dict[str, Any]]:
             "createdAt": row.created_at.isoformat(timespec="milliseconds"),
             "updatedAt": row.updated_at.isoformat(timespec="milliseconds"),
         }
-        for row in rows
+        for row in reversed(rows)
     ]
 
 

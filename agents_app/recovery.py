@@ -36,8 +36,6 @@ from sessions_app.store import SessionStore
 
 logger = logging.getLogger(__name__)
 
-MAX_CUT_OFFS = 3
-
 
 async def recover(held: HeldSession, timing: Timing) -> queue.Batch | None:
     """Bring a taken-over session in order; returns its next batch, or None when nothing is left and it is released."""
@@ -73,7 +71,7 @@ async def _died(held: HeldSession, tools: list[str]) -> CutOffRun | None:
     if not await asyncio.to_thread(may_reconcile, held.workspace):
         logger.warning("session %s: another server works here; nobody is nudged", held.key.session_id)
         return None
-    looping = held.session.cut_offs + 1 >= MAX_CUT_OFFS
+    looping = held.lease.crashed and held.session.cut_offs + 1 >= leases.MAX_DEATHS
     if looping:
         held.store.emit(Notice(texts.CRASH_LOOP))
     quiet = looping or await db(_last_landed_is_cron, held.session.pk)
@@ -176,10 +174,14 @@ async def _settle(
     def prepare(session: AgentSession, run: SessionRun) -> None:
         fell = None if queue.is_stopping(session.pk) else died  # it may have been stopped since the first look
         if fell is not None:
-            held.session.cut_offs = session.cut_offs = session.cut_offs + 1
+            held.session.cut_offs = session.cut_offs = session.cut_offs + lease.crashed
             session.save(update_fields=["cut_offs"])
-            if session.parent_session_id is not None or session.cut_offs >= MAX_CUT_OFFS:
-                _stop(session, run, now)
+            looping = session.cut_offs >= leases.MAX_DEATHS
+            if looping:
+                held.last_result.error = ModelError(texts.CRASHES, kind="fatal")
+            if looping or session.parent_session_id is not None:
+                # Of a sub-session nothing is reported, since the root is told by its nudge; unless it is left alone.
+                _stop(session, run, None if looping else session.parent_session_id, now)
         if kick is not None:
             held.kick = kick
             held.kick_row(ended)(session, run)
@@ -218,7 +220,7 @@ def _owed(held: HeldSession, ended: RoundResult | None) -> outcome.Outcome | Non
     return outcome.Outcome(held.session.pk, held.facts, ended.status, ended.output, ended.final_output, error=error)
 
 
-def _stop(session: AgentSession, run: SessionRun, now: datetime) -> None:
+def _stop(session: AgentSession, run: SessionRun, by: str | None, now: datetime) -> None:
     """Have what waits folded and nothing run: an orphan, or one that keeps ending its workers."""
     queue.enqueue(
         session,
@@ -226,7 +228,7 @@ def _stop(session: AgentSession, run: SessionRun, now: datetime) -> None:
         now=now,
         control="stop",
         control_round=f"{run.run_id}:{run.round}",
-        source_session_id=session.parent_session_id,  # nothing is reported: the root is told by its nudge
+        source_session_id=by,
     )
 
 

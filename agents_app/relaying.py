@@ -10,6 +10,7 @@ from agents_app.delegation import Done, Refused, check_caller, lock_pair, say
 from agents_app.reports import relay_caller
 from agents_app.sent_calls import sent_by
 from sessions_app.identifiers import new_session_id
+from sessions_app.log.encode import column_text
 from sessions_app.messages import title_from
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.tree import is_self_or_above, lock_sessions
@@ -41,7 +42,7 @@ def relay(caller: AgentSession, letter: Relay, origin: str, now: datetime, *, in
                 agent_name=letter.agent.name,
                 now=now,
             )
-            target.title = title_from(letter.message)
+            target.title = title_from(column_text(letter.message))
         else:
             target = lock_pair(caller.pk, relay_target(caller, letter.workspace, letter.session_id))
         back = {"workspace": caller.workspace.path, "sessionId": caller.session_id}

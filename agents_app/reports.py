@@ -68,10 +68,11 @@ class Reports:
 def report_text(outcome: Outcome) -> str:
     """The words of a final report: how it ended, unless well, and the answer."""
     text = outcome.final_output or outcome.output
+    why = f": {outcome.error}" if outcome.error else ""
     how = {
         "failed": f"[This sub-agent's turn ended in an error: {outcome.error}]",
         "refused": "[The model of this sub-agent declined to respond.]",
-        "stopped": "[This sub-agent was stopped before it was done.]",
+        "stopped": f"[This sub-agent was stopped before it was done{why}.]",
         "cut_off": "[This sub-agent was interrupted before it was done.]",
     }.get(outcome.status)
     if how is None:

@@ -14,6 +14,7 @@ from typing import Any
 from agents_app import outcome, recovery
 from agents_app.compact_turn import compact_only
 from agents_app.deletion import finish_and_announce
+from agents_app.engine import texts
 from agents_app.engine.control import CutOff, RoundControl
 from agents_app.engine.loop import Round, RoundResult, RoundSetup
 from agents_app.held_session import HeldSession, SessionCache
@@ -138,6 +139,9 @@ class Runner:
         if begun.lease.deleting:
             await self._finish_deletion(begun)
             return
+        if begun.lease.deaths > leases.MAX_DEATHS:  # not even its recovery comes to an end
+            await self._leave_alone(begun)
+            return
         try:
             held = await HeldSession.open(begun, self.bus, self.timing, self._cache)
         except Exception as error:  # noqa: BLE001 told to the sender, and logged where it is unexpected
@@ -148,7 +152,8 @@ class Runner:
             await self._run_held(held, begun)
         except BaseException:
             held.healthy = False
-            await db(leases.park, held.lease)  # a lost lease has no row of ours; any other is taken over and recovered
+            if not self.shutting_down:  # otherwise `park` gives up all of them, in good order
+                await db(leases.park, held.lease)  # a lost lease has no row of ours; any other is recovered
             raise
         finally:
             self.held.pop(session_pk, None)
@@ -271,7 +276,7 @@ class Runner:
 
         ending = rounds.Ending(
             columns=held.columns_now(
-                output=None if result is None or batch.compact is not None else result.output, ended=True
+                output=None if result is None or batch.compact is not None else result.output, ended=result is not None
             ),
             stopped=batch.stop is not None,
             obeyed=[row for row in (batch.stop, batch.compact) if row is not None],
@@ -289,6 +294,11 @@ class Runner:
         await asyncio.to_thread(end_leftovers, begun.lease.commands)
         await db(rounds.release, begun.lease)
         await finish_and_announce(begun.session.pk)
+
+    async def _leave_alone(self, begun: rounds.Begun) -> None:
+        """It ends its workers again and again: what waits has failed, until somebody sends something."""
+        await asyncio.to_thread(end_leftovers, begun.lease.commands)
+        await self._give_up(begun.lease, begun.session, texts.CRASH_LOOP, rounds.Columns())
 
     async def _refuse(self, begun: rounds.Begun, error: Exception) -> None:
         """The session cannot be opened: its messages wait as failed, with the reason, until something is sent."""

@@ -69,7 +69,9 @@ def settle(session: AgentSession, died: CutOffRun | None, now: datetime, timing:
     tree = _Tree(root, session, now, timing)
     if died is not None:
         tree.stop_orphans()
-        if not died.told and (died.quiet or _may_be_nudged(root)):
+        if died.quiet and died.session.pk != root.pk:
+            pass  # it is left alone, and reports that to the one that asked it
+        elif not died.told and (died.quiet or _may_be_nudged(root)):
             _gather(root, died, now)
     return [root.pk] if not tree.dead and _release(root, running=root.pk in tree.running, now=now) else []
 

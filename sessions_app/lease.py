@@ -63,7 +63,9 @@ class Lease:
     facts: RoundFacts | None = None  # of the round that the dead holder was in; None: it had landed nothing
     told: bool = False  # the tree was told of the dead holder already
     takeovers: int = 0
+    deaths: int = 0
     taken_over: bool = False
+    crashed: bool = False  # the dead holder did not give it up in good order
     commands: list = field(default_factory=list)  # process groups the dead holder left behind
     deleting_rows: list = field(default_factory=list)  # rows the dead holder was taking out of both logs
     lost: bool = False
@@ -83,6 +85,8 @@ class Lease:
             raise LeaseLost("This session is held by another process or is being deleted.")
 
 
+MAX_DEATHS = 3  # so many runs may die one after the other before the session is left alone
+FAULTED = ""
 RUN_KINDS = (SessionRun.Kind.TURN, SessionRun.Kind.CLI)  # an agent is at work; maintenance is nobody's turn
 
 
@@ -101,12 +105,12 @@ def lock_session(session_pk: int) -> AgentSession | None:
 
 
 def owner_is_dead(run: SessionRun, now: datetime, timing: Timing) -> bool:
-    """No owner (parked by a shutdown), a process that is gone, or a foreign host that fell silent.
+    """No owner (it was given up), a process that is gone, or a foreign host that fell silent.
 
     A short lease is renewed by nobody but a long repair. One that lasted ten minutes was not given back, say because
     the database was away; its process may live on for weeks.
     """
-    if run.owner is None:
+    if not run.owner:
         return True
     if run.kind == SessionRun.Kind.MAINTENANCE and now - run.heartbeat_at > timedelta(seconds=timing.maintenance_dead):
         return True
@@ -124,12 +128,14 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
     session.generation += 1
     session.save(update_fields=["generation"])
     taken_over = run is not None
+    crashed = run is not None and run.owner is not None
     # A group number means something only on the host it is from. Kept on the row until the new holder ended them.
     commands = list(run.commands) if run is not None and run.host == owner.host else []
     if run is None:
         run = SessionRun(session=session, run_id=uuid.uuid4(), kind=kind, round=1, acquired_at=now)
     else:
         run.takeovers += 1
+        run.deaths += crashed
         run.recovering = run.recovering or run.kind in RUN_KINDS
         run.kind = kind
     run.owner, run.host, run.pid, run.pid_started = owner.token, owner.host, owner.pid, owner.pid_started
@@ -145,7 +151,9 @@ def acquire(session: AgentSession, kind: str, owner: ProcessIdentity, now: datet
         facts=RoundFacts.from_json(run.facts),
         told=run.told,
         takeovers=run.takeovers,
+        deaths=run.deaths,
         taken_over=taken_over,
+        crashed=crashed,
         commands=commands,
         deleting_rows=list(run.deleting_rows) if taken_over else [],
         deleting=session.deleting,
@@ -195,8 +203,8 @@ def renew_all(leases: Iterable[Lease], owner: ProcessIdentity, now: datetime) ->
 
 
 def park(lease: Lease) -> None:
-    """Give up one lease without ending its run: it counts as dead, and whoever takes it over recovers it."""
-    SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(owner=None)
+    """Give up one lease after a fault, without ending its run: whoever takes it over recovers it."""
+    SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(owner=FAULTED)
 
 
 def rows_of(owner: ProcessIdentity) -> list[tuple[int, int]]:
@@ -208,11 +216,11 @@ def park_rows(rows: Iterable[tuple[int, int]]) -> None:
     """Give up rows of this process that no running session of it stands for: their release failed, say with the
     database away. Without this a live process would hold them for ever."""
     for session_pk, generation in rows:
-        SessionRun.objects.filter(session_id=session_pk, generation=generation).update(owner=None)
+        SessionRun.objects.filter(session_id=session_pk, generation=generation).update(owner=FAULTED)
 
 
 def park_all(owner: ProcessIdentity) -> int:
-    """Give up every lease of this process without ending its runs: they count as dead and are taken over."""
+    """Give up every lease of this process, which exits, without ending its runs: they are taken over."""
     return SessionRun.objects.filter(owner=owner.token).update(owner=None)
 
 

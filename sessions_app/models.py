@@ -141,7 +141,8 @@ class SessionRun(models.Model):
     session = models.OneToOneField(AgentSession, on_delete=models.CASCADE, related_name="run")
     run_id = models.UUIDField()
     kind = models.CharField(max_length=12, choices=Kind.choices)
-    owner = models.CharField(max_length=64, null=True, blank=True)  # token of the process; null: parked by a shutdown
+    # Token of the process; null: given up in good order, say by a shutdown; empty: given up after a fault.
+    owner = models.CharField(max_length=64, null=True, blank=True)
     host = models.CharField(max_length=120)
     pid = models.IntegerField()
     pid_started = models.CharField(max_length=40)
@@ -149,6 +150,7 @@ class SessionRun(models.Model):
     heartbeat_at = models.DateTimeField()
     facts = models.JSONField(null=True, blank=True)  # what the present round answers: `lease.RoundFacts`; null: nothing
     takeovers = models.IntegerField(default=0)
+    deaths = models.IntegerField(default=0)  # those of the takeovers that followed a crash or a fault
     recovering = models.BooleanField(default=False)  # taken over, and its tree not yet put in order
     told = models.BooleanField(default=False)  # its tree was told of its death before it was put in order
     round = models.IntegerField(default=0)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from halo_project.clock import iso_ms
 from sessions_app.identifiers import new_row_id
+from sessions_app.log.encode import column_text
 from sessions_app.models import AgentSession, QueuedMessage
 
 Kind = QueuedMessage.Kind
@@ -78,7 +79,7 @@ def enqueue(
         session=session,
         workspace_id=session.workspace_id,
         kind=kind,
-        text=text,
+        text=column_text(text),
         images=images or [],
         client_msg_id=client_msg_id,
         origin=origin,
@@ -152,7 +153,9 @@ def fail_queued(session_pk: int, sentence: str) -> list[QueuedMessage]:
     """
     waiting = QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED)
     rows = list(waiting.exclude(kind=Kind.CONTROL))
-    QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(state=State.FAILED, error=sentence)
+    QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(
+        state=State.FAILED, error=column_text(sentence)
+    )
     waiting.filter(kind=Kind.CONTROL).update(state=State.DROPPED)
     return rows
 

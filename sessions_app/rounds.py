@@ -118,11 +118,12 @@ def finish(lease: leases.Lease, ending: Ending, ended_round: str, now: datetime)
         ending.owed(batch)
         if batch:
             run.round += 1
-            run.takeovers = 0 if ending.was_run else run.takeovers
+            if ending.was_run:
+                run.takeovers = run.deaths = 0
             run.recovering = run.told = False
             if batch.stop is None:  # what a stopped round owes is told by the end of the stop
                 run.facts = None
-            run.save(update_fields=["round", "takeovers", "recovering", "told", "facts"])
+            run.save(update_fields=["round", "takeovers", "deaths", "recovering", "told", "facts"])
             lease.round = run.round
             queue.carry_over(batch.controls, lease.round_id)
             return batch

@@ -11,6 +11,7 @@ from sessions_app.raw_repair import blocks_of
 KEPT_MESSAGES = 5
 LOCAL_SUMMARY_CHARS = 15_000
 LOCAL_MESSAGE_CHARS = 800
+LEFT_OUT = "[… what was said before is left out]"
 CLEARED = "[Old tool result content cleared]"
 # Tools whose results are bulk that a model rarely reads twice; others may still be reasoned about.
 BULKY_TOOLS = frozenset(
@@ -75,13 +76,28 @@ def _unread(messages: list[RawMessage]) -> int:
 
 
 def local_summary(messages: list[RawMessage]) -> str:
-    """A summary without a model: the beginnings of what was said."""
-    lines = []
+    """A summary without a model: an earlier summary, then the beginnings of what was said since, the newest of it."""
+    earlier, said = "", []
     for message in messages:
-        text = "".join(block["text"] for block in blocks_of(message) if block.get("type") == "text")
-        if text.strip():
-            lines.append(f"[{message.get('role')}]: {text[:LOCAL_MESSAGE_CHARS]}")
-    return "\n\n".join(lines)[:LOCAL_SUMMARY_CHARS] or "(older turns contained only tool calls; no text retained)"
+        for block in blocks_of(message):
+            text = str(block.get("text", "")) if block.get("type") == "text" else ""
+            if text.startswith(SUMMARY_PREFIX):
+                earlier = text.partition("\n")[2][:LOCAL_SUMMARY_CHARS]
+            elif text.strip():
+                said.append(f"[{message.get('role')}]: {text[:LOCAL_MESSAGE_CHARS]}")
+    parts = ([earlier] if earlier else []) + _newest(said, LOCAL_SUMMARY_CHARS)
+    return "\n\n".join(parts) or "(older turns contained only tool calls; no text retained)"
+
+
+def _newest(lines: list[str], room: int) -> list[str]:
+    """As many of the last lines as there is room for, with a word about those that are left out."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        room -= len(line) + len("\n\n")
+        if room < len(LEFT_OUT):
+            return [LEFT_OUT, *reversed(kept)]
+        kept.append(line)
+    return kept[::-1]
 
 
 def clear_old_results(messages: list[RawMessage], keep: int) -> list[RawMessage]:

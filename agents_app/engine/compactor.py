@@ -112,6 +112,8 @@ class Compactor:
         async with aclosing(self._runtime.stream(request)) as parts:
             async for part in parts:
                 if isinstance(part, Reply):
+                    if part.stop_reason != "end_turn" or part.tool_calls:
+                        raise ModelError(f"The model gave no summary ({part.stop_reason}).", kind="fatal")
                     return part.text.strip()
         raise ModelError("The model's stream ended without a reply.", kind="network")
 

@@ -92,7 +92,7 @@ class Round:
             await self._land_reply(reply)
             if not reply.tool_calls:
                 return
-            await self._run_tools(reply)
+            await self._run_tools()
             if await self._control.should_yield():
                 self.result.status = "yielded"
                 return
@@ -108,8 +108,8 @@ class Round:
             await self._compactor.auto()
         return True
 
-    async def _run_tools(self, reply: Reply) -> None:
-        self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)
+    async def _run_tools(self) -> None:
+        assert self._batch is not None
         self._control.running_tools = True
         try:
             await self._batch.run()
@@ -132,6 +132,8 @@ class Round:
         if not reply.tool_calls:
             self.result.final_output = reply.text
             return  # the runner saves it together with the finished row
+        # From here on the calls stand in the history, and whatever cuts the round off must close them.
+        self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)
         await self._transcript.save()
 
     def _note_usage(self, reply: Reply) -> None:

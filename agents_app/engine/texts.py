@@ -28,7 +28,8 @@ COMPACTION_CANCELLED = "Compact cancelled"
 NOTHING_TO_COMPACT = "There is nothing to compact yet."
 REPLY_LENGTH = "The reply reached its length limit and is not complete. Ask the agent to go on."
 EMPTY_REPLY = "The model ended its reply without any text."
-CRASH_LOOP = "This session stopped: its turn ended the worker three times. Send a message to try again."
+CRASHES = "its turn ended the worker three times"
+CRASH_LOOP = f"This session is left alone: {CRASHES}. Send a message to try again."
 
 
 REFUSAL_SIGN = "⚠️"

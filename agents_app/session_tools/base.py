@@ -1,5 +1,6 @@
 """What the session tools share: the session that holds them, answers in JSON, refusals, names of their calls."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -24,11 +25,18 @@ class SessionTool(BaseTool):
         return self._held.session
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:
+        answering = asyncio.create_task(self._answered(args, context))
         try:
-            answer = await self.answer(args, context)
-        except delegation.Refused as refusal:
-            answer = {"code": 1, "error": refusal.message}
+            answer = await asyncio.shield(answering)
+        except asyncio.CancelledError:
+            answer = await answering  # what it began to send is sent, and the model must know that it is
         return json.dumps(answer, ensure_ascii=False)
+
+    async def _answered(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        try:
+            return await self.answer(args, context)
+        except delegation.Refused as refusal:
+            return {"code": 1, "error": refusal.message}
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         raise NotImplementedError

@@ -36,7 +36,7 @@ class _Relay(SessionTool):
             raise delegation.Refused("the message is empty")
         workspace = await self._workspace(args["workspace"])
         agent = await asyncio.to_thread(self._answering, args.get("agent_id"), Path(workspace.path))
-        letter = relaying.Relay(workspace, agent, args["message"], args.get("session_id"))
+        letter = relaying.Relay(workspace, agent, args["message"], args.get("session_id") or None)
         origin = self._origin(context)
         done = await db(lambda: relaying.relay(self._session, letter, origin, utcnow(), interrupt=interrupt))
         await wake_all(done.wake, done.signals)

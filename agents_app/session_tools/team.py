@@ -22,6 +22,7 @@ from halo_project.errors import BadRequest
 from sessions_app.events import ChildReported, ChildStarted
 
 TASK_CHARS = 200
+OUTPUT_CHARS = 3500  # of one part: less than a result may hold, however much of it JSON has to escape
 _NO_AGENT = 'agent "{}" not found. The agents you can delegate to are listed in your system prompt.'
 
 
@@ -186,14 +187,25 @@ class GetSessionOutput(SessionTool):
 
     name = "get_session_output"
     summary = (
-        "Read everything a session of your tree said in answer to its latest message, uncut: also what it said between "
-        "its steps. Not its whole history."
+        "Read everything a session of your tree said in answer to its latest message: also what it said between its "
+        "steps. Not its whole history. A long one comes in parts: `next_offset` is where the next one begins."
     )
-    input_schema: ClassVar[dict[str, Any]] = StopSession.input_schema
+    input_schema: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {
+            **text_fields(session_id="Id of the session."),
+            "offset": {"type": "integer", "minimum": 0, "description": "Optional: the character to begin at."},
+        },
+        "required": ["session_id"],
+    }
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         target = await db(delegation.in_tree, self._session, args["session_id"])
-        return {"code": 0, "output": target.output or "(no output yet)"}
+        output, start = target.output or "(no output yet)", args.get("offset") or 0
+        part = output[start : start + OUTPUT_CHARS]
+        answer = {"code": 0, "output": part, "total_chars": len(output)}
+        end = start + len(part)
+        return {**answer, "next_offset": end} if end < len(output) else answer
 
 
 class QueryAgent(SessionTool):
@@ -244,6 +256,8 @@ def _working_dir(asked_for: str | None, workspace: Path) -> Path | None:
     """The folder as an absolute path inside the workspace. Raises Refused."""
     if not asked_for:
         return None
+    if "\0" in asked_for:
+        raise delegation.Refused("working_dir is not a path")
     root = workspace.resolve()
     folder = (root / asked_for).resolve()
     if folder != root and root not in folder.parents:

@@ -25,7 +25,7 @@ from channels_app.ws.outgoing import Outgoing
 from channels_app.ws.watching import Watching
 from halo_project.clock import utcnow
 from halo_project.database import db
-from halo_project.errors import HaloError
+from halo_project.errors import HaloError, NotFound
 from sessions_app.bus import get_bus
 from sessions_app.identifiers import SessionKey
 from sessions_app.snapshot import resolve, snapshot
@@ -102,7 +102,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def handle_chat(self, frame: Frame) -> None:
         request = await _in_thread_if_long(frame.get("images"), requests.chat_request, frame)
-        if request.session_id is not None and request.text.strip() == COMPACT:
+        if request.text.strip() == COMPACT:
+            if request.session_id is None:
+                raise NotFound("There is no session yet whose history could be made shorter.", code="session_missing")
             await conversation.compact(
                 workspace=request.workspace, session_id=request.session_id, client_msg_id=request.client_msg_id
             )

@@ -26,6 +26,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='sessionrun',
+            name='deaths',
+            field=models.IntegerField(default=0),
+        ),
+        migrations.AddField(
+            model_name='sessionrun',
             name='facts',
             field=models.JSONField(blank=True, null=True),
         ),

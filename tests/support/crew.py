@@ -17,6 +17,7 @@ from agents_app.tools.process_tree import members
 from halo_project.database import db
 from halo_project.timing import Timing
 from sessions_app.identifiers import SessionKey
+from sessions_app.lease import FAULTED
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.ui_log import UILog
 from sessions_app.messages import Row
@@ -168,7 +169,7 @@ class Crew:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.worker.woken.clear()
-        await db(SessionRun.objects.update, owner=None)
+        await db(SessionRun.objects.update, owner=FAULTED)
         self.worker.restart()
 
     async def sweep(self) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from agents_app.engine.compaction import (
     CLEARED,
     KEPT_MESSAGES,
+    LEFT_OUT,
     clear_old_results,
     compacted,
     cut_index,
@@ -92,6 +93,15 @@ def test_a_summary_before_a_persons_words_becomes_part_of_their_message() -> Non
     assert [block["text"] for block in short[0]["content"]][1] == "[stamp] c"
 
 
+def test_a_local_summary_keeps_an_earlier_one_and_the_words_behind_it() -> None:
+    first = compacted([text("user", "a"), text("assistant", "b")], 1, "earlier " * 200).messages[0]
+    merged = {"role": "user", "content": [*first["content"], {"type": "text", "text": "NEVER delete it"}]}
+    summary = local_summary([merged, *[text("assistant", f"{n} " + "y" * 790) for n in range(40)]])
+    assert summary.startswith("earlier " * 200) and "[… what was said before is left out]" in summary
+    assert "[assistant]: 39 " in summary and "[assistant]: 1 " not in summary
+    assert "NEVER delete it" in local_summary([merged, text("assistant", "b")])
+
+
 def test_the_request_for_a_summary_leaves_the_history_as_it_is() -> None:
     messages = [text("user", "a"), *batch(1, 1)]
     asked = with_instruction(messages)
@@ -102,5 +112,5 @@ def test_the_request_for_a_summary_leaves_the_history_as_it_is() -> None:
 
 def test_a_local_summary_is_bounded_and_says_when_there_was_nothing_to_say() -> None:
     long = local_summary([text("user", "x" * 5000), text("assistant", "y" * 5000)] * 20)
-    assert len(long) <= 15_000 and long.startswith("[user]: xxx") and "x" * 801 not in long
+    assert len(long) <= 15_000 and long.startswith(LEFT_OUT) and "x" * 801 not in long and long.endswith("y" * 800)
     assert local_summary(batch(1, 1)).startswith("(older turns contained only tool calls")

@@ -1,9 +1,11 @@
 """Sub-agents from the first brief to the last report, by real runs: who hears what, once, and with which status."""
 
 import json
+import time
 
 import pytest
 
+from agents_app import conversation, delegation
 from halo_project.database import db
 from sessions_app.models import AgentSession, QueuedMessage
 from tests.support.crew import Crew, start, stopped_below
@@ -157,8 +159,6 @@ async def test_an_answer_that_would_be_overtaken_comes_as_an_interim_report(crew
 
 @pytest.mark.parametrize("state", ["archived", "stopped"])
 async def test_T11_a_report_to_a_parent_that_was_put_away_or_stopped(crew: Crew, state: str) -> None:
-    from agents_app import conversation
-
     crew.on("lead", "go", ModelReply(calls=[start("slow task")]))
     crew.on("lead", "code", "ok")
     crew.on("helper", "slow task", ModelReply(text="late result", wait_ms=800))
@@ -235,4 +235,75 @@ async def test_a_sibling_that_is_stopped_tells_its_parent_and_nothing_wakes_it_a
     assert crew.said(first) == ["first task", stopped_below(inner)] and inner.stopped_at is not None
     reports = [text for text in crew.said(root) if text.startswith("(from")]
     assert sum("was stopped before it was done" in text for text in reports) == 1 and len(reports) == 2
+    await crew.nothing_is_left()
+
+
+async def test_what_no_column_takes_is_said_all_the_same(crew: Crew) -> None:
+    calls = [
+        start("sub\0task", call_id="a"),
+        start("sub task", call_id="b" * 400, title="a\0b"),
+        start("sub task", call_id="c\0", system_prompt_context="a\0b"),
+    ]
+    crew.on("lead", "go", ModelReply(calls=calls))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "task", ModelReply(text="the\0result"))
+    crew.on("helper", "task", ModelReply(text="the result"))
+    crew.on("helper", "task", ModelReply(status=401, error={"error": {"message": "bad \0 key"}}))
+    crew.on("lead", "(from", "noted", always=True)
+    root = await crew.send("go")
+    await crew.settle()
+    assert all(json.loads(result)["code"] == 0 for result in crew.results(root))
+    assert len(crew.reports(root)) == 3
+    await crew.nothing_is_left()
+
+
+async def test_T11_the_whole_of_a_long_answer_can_be_read_in_parts(crew: Crew) -> None:
+    long = "".join(f'"{number:05d}"\n' for number in range(2500))
+    crew.on("lead", "go", ModelReply(calls=[start("the task")]))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "the task", long)
+    read = []
+
+    def more(body: dict) -> ModelReply:
+        read.append(json.loads(body["messages"][-1]["content"][-1]["content"])) if read else read.append({})
+        if read[-1] and "next_offset" not in read[-1]:
+            return ModelReply(text="all read")
+        (child,) = children
+        where = {"session_id": child.session_id, "offset": read[-1].get("next_offset", 0)}
+        return ModelReply(calls=[Call("get_session_output", where, f"r{len(read)}")])
+
+    crew.on("lead", "Report truncated", more)
+    crew.on("lead", "total_chars", more, always=True)
+    root = await crew.send("go")
+    await crew.until(lambda: len(crew.results(root)) == 1)
+    children = await crew.children()
+    await crew.settle()
+    assert "".join(part["output"] for part in read[1:]) == long and crew.answers(root)[-1] == "all read"
+    await crew.nothing_is_left()
+
+
+async def test_an_interrupt_in_a_start_still_tells_that_it_was_started(crew: Crew, monkeypatch) -> None:
+    real = delegation.start
+
+    def slow(*args):
+        done = real(*args)
+        time.sleep(0.5)
+        return done
+
+    monkeypatch.setattr(delegation, "start", slow)
+    crew.on("lead", "go", ModelReply(calls=[start("the task")]))
+    crew.on("helper", "the task", "the result")
+    crew.on("lead", "the result", "thanks")
+    root = await crew.send("go")
+
+    def starting() -> bool:
+        held = crew.worker.runner.held.get(root.pk)
+        return held is not None and held.control is not None and held.control.running_tools
+
+    await crew.until(starting)
+    assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    (child,) = await crew.children()
+    assert json.loads(crew.results(root)[0]) == {"code": 0, "session_id": child.session_id}
+    assert crew.reports(root) == ["the result"]
     await crew.nothing_is_left()

@@ -198,7 +198,9 @@ async def test_a_turn_that_ends_its_worker_three_times_is_left_alone_until_somet
         await crew.sweep()
     await crew.settle()
     assert len(crew.nudges(root)) == 2
-    assert crew.rows(root)[-1]["content"].startswith("This session stopped: its turn ended the worker three times")
+    assert crew.rows(root)[-1]["content"].startswith(
+        "This session is left alone: its turn ended the worker three times"
+    )
     await crew.nothing_is_left()
     crew._rules.clear()
     crew.on("lead", "again", "fine now")

@@ -10,9 +10,14 @@ import pytest
 from agents_app import conversation
 from agents_app.inbound_images import InboundImage
 from agents_app.tools.process_tree import members
+from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict
-from sessions_app.models import QueuedMessage
+from halo_project.timing import Timing
+from sessions_app import rounds
+from sessions_app.models import QueuedMessage, SessionRun
+from sessions_app.process_identity import this_process
+from sessions_app.raw_repair import open_calls
 from sessions_app.store import SessionStore
 from tests.support.crew import HANGING, SLEEP, Crew, start, stopped_below
 from tests.support.model_server import Call, ModelReply
@@ -390,4 +395,52 @@ async def test_the_same_compaction_sent_again_is_done_once(crew: Crew) -> None:
     await conversation.compact(workspace=str(crew.workspace), session_id="root", client_msg_id="one")
     await crew.settle()
     assert len(crew.server.requests) == 6
+    await crew.nothing_is_left()
+
+
+@pytest.mark.parametrize("how", ["refusal", "max_tokens", "tool_use"])
+async def test_what_is_no_summary_does_not_take_the_historys_place(crew: Crew, how: str) -> None:
+    root = await crew.talked(5)
+    replies = {
+        "refusal": ModelReply(text="I cannot help with", stop_reason="refusal"),
+        "max_tokens": ModelReply(text="The person asked for", stop_reason="max_tokens"),
+        "tool_use": ModelReply(text="Let me look first.", calls=[Call("shell_exec", {"command": "ls"})]),
+    }
+    crew._rules.clear()
+    crew.on("lead", "Summarize the conversation", replies[how])
+    await conversation.compact(workspace=str(crew.workspace), session_id="root")
+    await crew.settle()
+    summary = crew.raw(root)[0]["content"][0]["text"]
+    assert "(local fallback)" in summary and "say 0" in summary and replies[how].text not in summary
+    await crew.nothing_is_left()
+
+
+async def test_a_stop_while_a_reply_with_calls_waits_to_be_saved_closes_its_calls(crew: Crew) -> None:
+    """The database was away for so long that the lease is doubted; the stop comes before its next renewal."""
+    crew.on("lead", "go", ModelReply(text="I begin", calls=[Call("shell_exec", {"command": "echo hi"}, "c1")]))
+    root = await crew.send("go")
+    await crew.until(lambda: root.pk in crew.worker.runner.held)
+    held = crew.worker.runner.held[root.pk]
+    await crew.asked(1)
+    held.lease.renewed_at -= 100
+    await crew.until(lambda: any(message["role"] == "assistant" for message in held.store.raw.messages))
+    assert await crew.stop()
+    await asyncio.sleep(0.3)
+    held.lease.renewed_at += 100
+    await crew.settle()
+    assert open_calls(crew.raw(root)) == [] and len(crew.results(root)) == 1
+    await crew.nothing_is_left()
+
+
+async def test_a_stop_during_a_short_lease_is_obeyed(crew: Crew) -> None:
+    """Somebody deletes an exchange; a message comes, and then a stop."""
+    root = await crew.talked(1)
+    begun = await db(rounds.begin, root.pk, SessionRun.Kind.MAINTENANCE, this_process(), utcnow(), Timing())
+    await crew.send("run me")
+    await crew.settle()
+    assert await crew.stop()
+    await db(rounds.release, begun.lease)
+    await crew.sweep()
+    await crew.settle()
+    assert crew.said(root) == ["say 0", "run me"] and crew.answers(root) == ["said"]
     await crew.nothing_is_left()

@@ -1,0 +1,122 @@
+"""Sessions that end their workers again and again are left alone; a shutdown is no crash."""
+
+import pytest
+
+from agents_app import runner
+from agents_app.engine.texts import CRASH_LOOP
+from agents_app.held_session import HeldSession
+from halo_project.database import db
+from sessions_app import rounds
+from tests.support.crew import HANGING, RESTARTED, Crash, Crew
+from tests.support.model_server import Call, ModelReply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+async def crash_again(crew: Crew, times: int) -> None:
+    for _ in range(times):
+        await crew.settle()
+        await crew.crash()
+        await crew.sweep()
+
+
+@pytest.mark.parametrize("where", ["opening", "landing", "ending"])
+async def test_a_worker_that_dies_before_or_after_the_round_is_not_tried_for_ever(
+    crew: Crew, monkeypatch, where: str
+) -> None:
+    async def dies(*_):
+        raise Crash
+
+    def fails(*_):
+        raise Crash if where == "landing" else ValueError("the database refuses this")
+
+    crew.on("lead", "go", "done")
+    with monkeypatch.context() as patch:
+        if where == "opening":
+            patch.setattr(HeldSession, "open", dies)
+        elif where == "landing":
+            patch.setattr(runner, "land", fails)
+        else:
+            patch.setattr(runner.rounds, "finish", fails)
+        root = await crew.send("go")
+        for _ in range(8):
+            await crew.settle()
+            if where != "ending":
+                await crew.crash()
+            await crew.sweep()
+        assert not crew.worker.woken
+    if where == "ending":
+        assert crew.answers(root) == ["done"], "what was said stays"
+    else:
+        assert [state for _, state, _ in await crew.queue()] == ["failed"]
+        failed = [frame for frame in await crew.frames(root) if frame["type"] == "chat:failed"]
+        assert [frame["error"] for frame in failed] == [CRASH_LOOP]
+    crew._rules.clear()
+    crew.on("lead", "again", "answered")
+    await crew.send("again")
+    await crew.settle()
+    assert crew.answers(root)[-1] == "answered"
+    await crew.nothing_is_left()
+
+
+async def test_a_child_that_ends_its_workers_is_left_alone_whatever_its_root_does(crew: Crew) -> None:
+    root = await crew.waiting_root()
+    (child,) = await crew.children()
+    again = Call("query_session", {"target_session_id": child.session_id, "message": "the task again"})
+    crew.on("lead", "were cut off", ModelReply(calls=[again]), always=True)
+    crew.on("lead", "Message", "asked again", always=True)
+    crew.on("helper", "the task again", HANGING, always=True)
+    asked = 3
+    for _ in range(2):
+        await crew.crash()
+        await crew.sweep()
+        asked += 3
+        await crew.asked(asked)
+        await crew.until(lambda: root.pk not in crew.worker.runner._tasks)
+    await crew.crash()
+    crew.on("lead", "was stopped before", ModelReply(calls=[again]))
+    crew.on("lead", "is left alone", "then without it")
+    await crew.recovered()
+    (report,) = crew.reports(root)
+    assert report == "[This sub-agent was stopped before it was done: its turn ended the worker three times.]"
+    assert len(crew.nudges(root)) == 2 and "is left alone" in crew.results(root)[-1]
+    assert crew.answers(root)[-1] == "then without it"
+    await crew.nothing_is_left()
+
+
+async def test_restarts_do_not_count_as_crashes(crew: Crew) -> None:
+    crew.on("lead", "go", HANGING)
+    crew.on("lead", RESTARTED, HANGING, always=True)
+    root = await crew.send("go")
+    for number in range(1, 6):
+        await crew.asked(number)
+        await crew.worker.runner.park(1.0)
+        crew.worker.restart()
+        await crew.sweep()
+    await crew.asked(6)
+    assert (await crew.session()).cut_offs == 0 and len(crew.nudges(root)) == 5
+    assert await crew.stop()
+    await crew.settle()
+    await crew.nothing_is_left()
+
+
+async def test_a_finished_round_makes_earlier_crashes_count_no_more(crew: Crew, monkeypatch) -> None:
+    crew.on("lead", "go", HANGING)
+    crew.on("lead", RESTARTED, "went on")
+    root = await crew.send("go")
+    await crew.asked(1)
+    await crew.crash()
+    real = rounds.finish
+    ends = []
+
+    def finish(lease, *args):
+        following = real(lease, *args)
+        ends.append(lease.session_pk)
+        return following
+
+    monkeypatch.setattr(runner.rounds, "finish", finish)
+    await crew.recovered()
+    assert crew.answers(root) == ["went on"] and len(ends) == 2
+    assert (await crew.session()).cut_offs == 0
+    assert await db(lambda: not crew.worker.runner.held)
+    await crew.nothing_is_left()
