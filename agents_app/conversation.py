@@ -25,7 +25,7 @@ from sessions_app import queue
 from sessions_app.bus import BusError, get_bus
 from sessions_app.exchange import Exchange
 from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
-from sessions_app.lease import is_running, lock_session
+from sessions_app.lease import MAX_DEATHS, is_running, lock_session
 from sessions_app.log.encode import clean_text
 from sessions_app.models import AgentSession, QueuedMessage, Workspace
 from sessions_app.workspaces import (
@@ -181,6 +181,9 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
                 )
             else:
                 session = _lock_for_sending(session)
+                if session.cut_offs >= MAX_DEATHS:  # it was left alone; a person gives it one more try
+                    session.cut_offs = MAX_DEATHS - 1
+                    session.save(update_fields=["cut_offs"])
             busy = is_running(session)
             queue.requeue_failed(session)
             row = queue.enqueue(

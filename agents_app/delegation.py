@@ -174,8 +174,8 @@ def stop(target_pk: int, by: str | None, now: datetime) -> Done:
                 done.wake.append(session.pk)
             if waits and session.pk == target.pk and not busy:
                 done.wake += tell_waiting(session, "stopped", by, now)
-            if is_active(session) and (not busy or session.pk != target.pk):
-                # At once: the target's own end must not wait for the ends of those below it.
+            if is_active(session) and (not busy or session.pk != target.pk or by == session.parent_session_id):
+                # At once: nobody's own end must wait for the ends of those below it.
                 session.stopped_at = now
                 session.save(update_fields=["stopped_at"])
             done.count += busy or waits
@@ -188,7 +188,11 @@ def _note_stopped(target: AgentSession, rest: list[AgentSession], now: datetime)
     ids = [each.session_id for each in children if is_active(each)]
     if ids and target.archived_at is None:
         named = ", ".join(ids[:MAX_NAMED]) + (f" (+{len(ids) - MAX_NAMED} more)" if len(ids) > MAX_NAMED else "")
+        stopped_at = target.stopped_at
         queue.enqueue(target, kind=Kind.NUDGE, now=now, text=STOPPED_BELOW.format(ids=named))
+        if stopped_at is not None:  # it had reported: a word about those below makes it no more active
+            target.stopped_at = stopped_at
+            target.save(update_fields=["stopped_at"])
 
 
 def interrupt(target_pk: int, now: datetime) -> Done:
@@ -292,9 +296,10 @@ def _locked_subtree(target_pk: int) -> tuple[AgentSession, list[AgentSession]]:
 def _control(session: AgentSession, control: str, run: SessionRun | None, source: str | None, now: datetime) -> Signal:
     """A control row aimed at the present round, once; and the signal that tells its holder."""
     round_id = f"{run.run_id}:{run.round}" if run is not None else ""
-    same = QueuedMessage.objects.filter(
-        session=session, state=queue.State.QUEUED, control=control, control_round=round_id
-    ).first()
+    waiting = QueuedMessage.objects.filter(session=session, state=queue.State.QUEUED)
+    same = waiting.filter(control=control, control_round=round_id).order_by("-pk").first()
+    if same is not None and waiting.filter(pk__gt=same.pk).exclude(kind=Kind.CONTROL).exists():
+        same = None  # what was said since is meant, too
     row = same or queue.enqueue(
         session,
         kind=Kind.CONTROL,

@@ -176,7 +176,7 @@ async def _settle(
         if fell is not None:
             held.session.cut_offs = session.cut_offs = session.cut_offs + lease.crashed
             session.save(update_fields=["cut_offs"])
-            looping = session.cut_offs >= leases.MAX_DEATHS
+            looping = lease.crashed and session.cut_offs >= leases.MAX_DEATHS
             if looping:
                 held.last_result.error = ModelError(texts.CRASHES, kind="fatal")
             if looping or session.parent_session_id is not None:

@@ -11,9 +11,11 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from agents_app.engine.texts import CRASH_LOOP
 from agents_app.outcome import Outcome
 from halo_project.clock import utcnow
 from sessions_app import queue
+from sessions_app.lease import MAX_DEATHS
 from sessions_app.models import AgentSession, QueuedMessage
 from sessions_app.tree import active_children, is_active, lock_sessions, parent_of
 
@@ -51,6 +53,8 @@ class Reports:
         return []
 
     def _final(self, session: AgentSession, owed: _Receiver, outcome: Outcome) -> list[int]:
+        if outcome.status == "stopped" and session.parent_session_id is not None and session.stopped_at is not None:
+            return []  # nobody waited for it any more
         changed: dict[str, Any] = {}
         if session.parent_session_id is not None and session.stopped_at is None:
             changed["stopped_at"] = utcnow()
@@ -150,7 +154,7 @@ def _send(session: AgentSession, owed: _Receiver, origin: str, text: str) -> lis
         return []
     try:
         with transaction.atomic():
-            queue.enqueue(
+            row = queue.enqueue(
                 target,
                 kind=QueuedMessage.Kind.AGENT,
                 now=utcnow(),
@@ -158,6 +162,9 @@ def _send(session: AgentSession, owed: _Receiver, origin: str, text: str) -> lis
                 origin=origin,
                 source_session_id=session.session_id,
             )
+            if target.cut_offs >= MAX_DEATHS:  # it is left alone: the report waits until a person speaks to it
+                queue.fail(row, CRASH_LOOP)
+                return []
     except IntegrityError:
         return []  # it was sent before a crash
     return [target.pk]

@@ -11,6 +11,8 @@ from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
+
 from agents_app import outcome, recovery
 from agents_app.compact_turn import compact_only
 from agents_app.deletion import finish_and_announce
@@ -32,18 +34,20 @@ from halo_project.timing import Timing
 from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.bus import Bus, BusError
-from sessions_app.events import Completed, Failed, RoundStarted, Stopped
+from sessions_app.events import AgentsAtWork, Completed, Failed, RoundStarted, Stopped
 from sessions_app.identifiers import SessionKey
 from sessions_app.lease import LeaseLost, RoundFacts
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.opening import system_reason
 from sessions_app.process_identity import ProcessIdentity
 from sessions_app.raw_repair import repair
-from sessions_app.tree import active_children
+from sessions_app.tree import active_children, agents_at_work
 
 logger = logging.getLogger(__name__)
 
 NO_SLOT_RETRY_S = 0.2
+# Faults that are none of the session's: a full disk, a database that is away. However often, it is tried again.
+_SURROUNDINGS = (OSError, OperationalError, InterfaceError, LeaseLost, asyncio.CancelledError)
 
 
 class Runner:
@@ -60,6 +64,7 @@ class Runner:
         self._again: set[int] = set()
         self._bounced: dict[int, asyncio.Task] = {}
         self._cache = SessionCache()
+        self._unopened: set[int] = set()  # dead runs that could not be opened, and whose error is in the log
 
     # -- called by the worker -------------------------------------------------------------------------------------
 
@@ -139,7 +144,7 @@ class Runner:
         if begun.lease.deleting:
             await self._finish_deletion(begun)
             return
-        if begun.lease.deaths > leases.MAX_DEATHS:  # not even its recovery comes to an end
+        if begun.lease.deaths > leases.MAX_DEATHS and not begun.lease.deleting_rows:  # no recovery comes to an end
             await self._leave_alone(begun)
             return
         try:
@@ -150,10 +155,11 @@ class Runner:
         self.held[session_pk] = held
         try:
             await self._run_held(held, begun)
-        except BaseException:
+        except BaseException as error:
             held.healthy = False
             if not self.shutting_down:  # otherwise `park` gives up all of them, in good order
-                await db(leases.park, held.lease)  # a lost lease has no row of ours; any other is recovered
+                # A lost lease has no row of ours; any other run is taken over and recovered.
+                await db(leases.park, held.lease, fault=not isinstance(error, _SURROUNDINGS))
             raise
         finally:
             self.held.pop(session_pk, None)
@@ -206,6 +212,8 @@ class Runner:
             sources = frozenset(row.source_session_id for row in batch.rows if row.source_session_id)
             facts = RoundFacts(batch.rows[-1].row_id, sources, waited)
         columns = land(held.store, batch.rows, held.workspace, images, company)
+        if any(row.kind == QueuedMessage.Kind.NUDGE for row in batch.rows):
+            held.store.emit(AgentsAtWork(tuple(await db(agents_at_work, held.session))))
         await held.store.save()
         state = queue.State.FOLDED if batch.stop is not None else queue.State.LANDED
         # A stop or a compaction is obeyed at the round's end only: after a crash before that it still holds.
@@ -298,20 +306,36 @@ class Runner:
     async def _leave_alone(self, begun: rounds.Begun) -> None:
         """It ends its workers again and again: what waits has failed, until somebody sends something."""
         await asyncio.to_thread(end_leftovers, begun.lease.commands)
-        await self._give_up(begun.lease, begun.session, texts.CRASH_LOOP, rounds.Columns())
+        await self._give_up(
+            begun.lease, begun.session, texts.CRASH_LOOP, rounds.Columns(fixed={"cut_offs": leases.MAX_DEATHS})
+        )
 
     async def _refuse(self, begun: rounds.Begun, error: Exception) -> None:
         """The session cannot be opened: its messages wait as failed, with the reason, until something is sent."""
-        sentence = _sentence(begun.session.session_id, error)
-        if begun.lease.taken_over:
-            await asyncio.to_thread(end_leftovers, begun.lease.commands)
-            await db(leases.note_commands, begun.lease, [])
-            if not await db(queue.is_stopping, begun.session.pk):
-                # What the dead worker left still has to be recovered: the sweep tries again.
-                failed = await db(rounds.refuse_for_now, begun.lease, sentence)
-                await self._tell_failed(begun.session, failed, sentence)
-                return
+        sentence = _sentence(begun.session.session_id, error, log=begun.session.pk not in self._unopened)
+        if begun.lease.taken_over and await self._refuse_for_now(begun, sentence):
+            return
         await self._give_up(begun.lease, begun.session, sentence, rounds.Columns())
+
+    async def _refuse_for_now(self, begun: rounds.Begun, sentence: str) -> bool:
+        """A dead worker left it, and the sweep tries again to recover it. False: a stop lets go of it."""
+        self._unopened.add(begun.session.pk)
+        await asyncio.to_thread(end_leftovers, begun.lease.commands)
+        await db(leases.note_commands, begun.lease, [])
+        owed = outcome.Outcome(begun.session.pk, RoundFacts(f"failed:{begun.lease.run_id}"), "failed", "", "", sentence)
+        woken: list[int] = []
+        ending = rounds.Ending(
+            columns=rounds.Columns(),
+            others=await db(outcome.targets, owed),
+            owed=lambda following: woken.extend(outcome.write(owed, True)),  # once, however often it is tried
+        )
+        failed = await db(rounds.refuse_for_now, begun.lease, sentence, ending)
+        if failed is None:
+            return False
+        await wake_all(woken, [Signal(pk, "message") for pk in woken])
+        if failed:
+            await self._tell_failed(begun.session, failed, sentence)
+        return True
 
     async def _fail(self, held: HeldSession, sentence: str) -> None:
         """Nobody can answer (agent gone, no key, disk full): the messages wait as failed, with the reason."""
@@ -335,12 +359,10 @@ class Runner:
         await self._tell_failed(session, failed, sentence)
 
     async def _tell_failed(self, session: AgentSession, rows: list[QueuedMessage], sentence: str) -> None:
-        if not rows:
-            return
         key = SessionKey(session.workspace_id, session.session_id)
         frames = [
             {"type": "chat:failed", "sessionId": key.session_id, "rowId": row.row_id, "error": sentence} for row in rows
-        ]
+        ] or [{"type": "error", "sessionId": key.session_id, "error": sentence, "code": "session_unanswered"}]
         frames.append({"type": "chat:complete", "sessionId": key.session_id})
         try:
             await self.bus.publish(key, frames)
@@ -379,11 +401,12 @@ def _company(session: AgentSession, batch: queue.Batch, now: datetime) -> tuple[
     return Company(names, siblings), active_children(session).exists()
 
 
-def _sentence(session_id: str, error: Exception) -> str:
+def _sentence(session_id: str, error: Exception, *, log: bool = True) -> str:
     """What a person is told of a session that cannot go on; what nobody expected is logged whole."""
     if isinstance(error, HaloError):
         return error.message
-    logger.error("session %s cannot go on", session_id, exc_info=error)
+    if log:
+        logger.error("session %s cannot go on", session_id, exc_info=error)
     if isinstance(error, OSError):
         return f"This session cannot go on: {system_reason(error, 'its files')}. Put that right, then send again."
     return f"This session cannot go on ({type(error).__name__}: {error})."

@@ -16,7 +16,7 @@ from django.db import transaction
 from halo_project.clock import iso_ms
 from halo_project.timing import Timing
 from sessions_app import queue
-from sessions_app.lease import RUN_KINDS, owner_is_dead
+from sessions_app.lease import MAX_DEATHS, RUN_KINDS, owner_is_dead
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.tree import below, lock_sessions, root_of
 
@@ -93,7 +93,7 @@ def ripen(root_pk: int, now: datetime, timing: Timing) -> bool:
         if tree.dead:
             if now - row.created_at <= timedelta(seconds=timing.nudge_patience):
                 return False
-            SessionRun.objects.filter(session_id__in=tree.dead).update(told=True)
+            _gather_overdue(root, row, tree.dead)
         return _release(root, running=root.pk in tree.running, now=now)
 
 
@@ -132,7 +132,7 @@ class _Tree:
 def _may_be_nudged(root: AgentSession) -> bool:
     internal = root.workspace.path == str(settings.HALO_HOME.internal_sessions)
     gone = root.archived_at is not None or root.deleting or queue.is_stopping(root.pk)
-    return not gone and not internal
+    return not gone and not internal and root.cut_offs < MAX_DEATHS
 
 
 def _held(root: AgentSession) -> QueuedMessage | None:
@@ -153,6 +153,16 @@ def _gather(root: AgentSession, died: CutOffRun, now: datetime) -> None:
             root, kind=QueuedMessage.Kind.NUDGE, now=now, origin=f"nudge:{died.run_id}:{died.generation}"
         )
     QueuedMessage.objects.filter(pk=row.pk).update(state=queue.State.HELD, text=json.dumps(told))
+
+
+def _gather_overdue(root: AgentSession, row: QueuedMessage, dead: set[int]) -> None:
+    """Name the runs that nobody could clear for so long, too; when one is cleared at last, it is not told of again."""
+    told = json.loads(row.text)
+    told["own"] = told["own"] or root.pk in dead
+    named = AgentSession.objects.filter(pk__in=dead - {root.pk}).order_by("pk").values_list("session_id", flat=True)
+    told["ids"] = list(dict.fromkeys([*told["ids"], *named]))
+    QueuedMessage.objects.filter(pk=row.pk).update(text=json.dumps(told))
+    SessionRun.objects.filter(session_id__in=dead).update(told=True)
 
 
 def _release(root: AgentSession, *, running: bool, now: datetime) -> bool:

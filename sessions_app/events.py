@@ -123,6 +123,13 @@ class ChildReported:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentsAtWork:
+    """Which sub-agents are at work now, by session id and agent name: some of them ended without a report."""
+
+    agents: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The round ended in an error that a person must hear of."""
 

@@ -202,9 +202,10 @@ def renew_all(leases: Iterable[Lease], owner: ProcessIdentity, now: datetime) ->
     return lost
 
 
-def park(lease: Lease) -> None:
-    """Give up one lease after a fault, without ending its run: whoever takes it over recovers it."""
-    SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation).update(owner=FAULTED)
+def park(lease: Lease, *, fault: bool) -> None:
+    """Give up one lease without ending its run: whoever takes it over recovers it. fault: it counts as a crash."""
+    held = SessionRun.objects.filter(session_id=lease.session_pk, generation=lease.generation)
+    held.update(owner=FAULTED if fault else None)
 
 
 def rows_of(owner: ProcessIdentity) -> list[tuple[int, int]]:

@@ -146,9 +146,10 @@ def pending(session_pk: int) -> list[QueuedMessage]:
     )
 
 
-def fail_queued(session_pk: int, sentence: str) -> list[QueuedMessage]:
+def fail_queued(session_pk: int, sentence: str, *, controls: bool = True) -> list[QueuedMessage]:
     """The session cannot be opened: its queued messages wait, with the reason, for the next send. Returns them.
 
+    controls: nothing is left that they could end, so they are dropped.
     Inside a transaction that holds the session's lock.
     """
     waiting = QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED)
@@ -156,8 +157,14 @@ def fail_queued(session_pk: int, sentence: str) -> list[QueuedMessage]:
     QueuedMessage.objects.filter(pk__in=[row.pk for row in rows]).update(
         state=State.FAILED, error=column_text(sentence)
     )
-    waiting.filter(kind=Kind.CONTROL).update(state=State.DROPPED)
+    if controls:
+        waiting.filter(kind=Kind.CONTROL).update(state=State.DROPPED)
     return rows
+
+
+def fail(row: QueuedMessage, sentence: str) -> None:
+    """One message waits, with the reason, for the next send."""
+    QueuedMessage.objects.filter(pk=row.pk).update(state=State.FAILED, error=column_text(sentence))
 
 
 def carry_over(controls: list[QueuedMessage], round_id: str) -> None:

@@ -113,9 +113,9 @@ def finish(lease: leases.Lease, ending: Ending, ended_round: str, now: datetime)
         if run.session.archived_at is not None:
             queue.drop(lease.session_pk)
         batch = queue.next_batch(lease.session_pk, ended_round)
-        if ending.stopped and not batch:
-            Columns(fixed={"stopped_at": now}).apply(run.session)
         ending.owed(batch)
+        if ending.stopped and not batch:  # afterwards: whoever was stopped already owes no word about it
+            Columns(fixed={"stopped_at": now}).apply(run.session)
         if batch:
             run.round += 1
             if ending.was_run:
@@ -131,14 +131,18 @@ def finish(lease: leases.Lease, ending: Ending, ended_round: str, now: datetime)
         return None
 
 
-def refuse_for_now(lease: leases.Lease, sentence: str) -> list[QueuedMessage]:
+def refuse_for_now(lease: leases.Lease, sentence: str, ending: Ending) -> list[QueuedMessage] | None:
     """A dead run that cannot be recovered yet: the queued messages wait with the reason, and the run is left to the
-    next try, uncounted. Raises LeaseLost."""
+    next try, uncounted. None, and nothing done, when a stop waits to be obeyed. Raises LeaseLost."""
     with transaction.atomic():
-        run = leases.held_run(lease)
+        run = leases.held_run(lease, ending.others)
+        if queue.is_stopping(lease.session_pk):
+            return None
         run.owner, run.takeovers = None, lease.takeovers - 1
         run.save(update_fields=["owner", "takeovers"])
-        return queue.fail_queued(lease.session_pk, sentence)
+        failed = queue.fail_queued(lease.session_pk, sentence, controls=False)
+        ending.owed(queue.Batch())
+        return failed
 
 
 def fail(lease: leases.Lease, sentence: str, ending: Ending) -> list[QueuedMessage]:

@@ -22,11 +22,10 @@ from sessions_app.messages import Row
 from sessions_app.models import AgentSession, QueuedMessage
 from sessions_app.opening import opened_paths_soon
 from sessions_app.readable import session_files
-from sessions_app.tree import active_children
+from sessions_app.tree import agents_at_work
 from sessions_app.workspaces import find_session, known_workspace
 
 SNAPSHOT_BYTES = 200_000  # of the file's end; the newest exchange is always whole
-MAX_AGENTS = 100  # sub-agents at work that are named
 MAX_CONTEXT_TOKENS = 200_000  # shown until the agent's own limit is known
 
 
@@ -61,10 +60,7 @@ def _read_rows(workspace: str, session_id: str) -> tuple[AgentSession, list[Queu
     if session is None or session.deleting:
         raise NotFound("There is no such session in this workspace.", code="session_missing")
     # Before its conversion a 1.x session may have no title but in its file; only what is shown needs it.
-    agents = [
-        {"sessionId": child.session_id, "agentName": child.agent_name or child.agent_id}
-        for child in active_children(session)[:MAX_AGENTS]
-    ]
+    agents = [{"sessionId": session_id, "agentName": name} for session_id, name in agents_at_work(session)]
     return complete_session(session), queue.pending(session.pk), is_running(session), agents
 
 

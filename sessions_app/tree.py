@@ -10,6 +10,8 @@ from django.db.models import Q, QuerySet
 from sessions_app.identifiers import root
 from sessions_app.models import AgentSession
 
+MAX_AGENTS = 100  # sub-agents at work that are named to a viewer
+
 
 def lock_sessions(pks: Iterable[int]) -> dict[int, AgentSession]:
     """The rows of these sessions by key, locked in the order of their keys until the transaction ends."""
@@ -70,6 +72,11 @@ def active_children(session: AgentSession) -> QuerySet[AgentSession]:
         parent_session_id=session.session_id,
         deleting=False,
     ).order_by("pk")
+
+
+def agents_at_work(session: AgentSession) -> list[tuple[str, str]]:
+    """Session ids and agents' names of `active_children`, at most `MAX_AGENTS`."""
+    return [(child.session_id, child.agent_name or child.agent_id) for child in active_children(session)[:MAX_AGENTS]]
 
 
 def is_self_or_above(target_id: str, session_id: str) -> bool:

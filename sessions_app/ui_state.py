@@ -289,6 +289,11 @@ class UIState:
         return [Signal(f"compact:{event.step}")]
 
     @apply.register
+    def _(self, event: ev.AgentsAtWork) -> list[Mutation]:
+        agents = [{"sessionId": session_id, "agentName": name} for session_id, name in event.agents]
+        return [Signal("session:agents", fields={"agents": agents})]
+
+    @apply.register
     def _(self, event: ev.ChildStarted) -> list[Mutation]:
         return [self._add(self._child_row("agent_start", event.session_id, event.agent_name, event.task))]
 

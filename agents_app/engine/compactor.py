@@ -68,32 +68,34 @@ class Compactor:
             return False
         self._transcript.emit(CompactionProgress("started"))
         try:
-            await self._land(compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True))
+            result = compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True)
+            await self._replace(result)
         finally:
             self._transcript.emit(CompactionProgress("done"))
+        await self._tell(result, manual=False)
         return True
 
     async def _run(self, *, manual: bool) -> None:
         emit = self._transcript.emit
         emit(CompactionProgress("started"), CompactionProgress("summarizing"))
         emit(Notice(texts.compacting(self._transcript.context_tokens)))
-        done = False
         try:
             result = await self._compacted()
-            if result is None:
-                self._length_after = len(self._transcript.raw.messages)
-                emit(Notice(texts.COMPACTION_SKIPPED))
-            else:
-                await self._land(result, manual=manual)
-            done = True
+            if result is not None:
+                await self._replace(result)
         except asyncio.CancelledError:
             emit(Notice(texts.COMPACTION_CANCELLED))
-            done = True
+            raise
+        except BaseException:
+            emit(Notice(texts.COMPACTION_FAILED))
             raise
         finally:
-            if not done:
-                emit(Notice(texts.COMPACTION_FAILED))
             emit(CompactionProgress("done"))
+        if result is None:
+            self._length_after = len(self._transcript.raw.messages)
+            emit(Notice(texts.COMPACTION_SKIPPED))
+        else:
+            await self._tell(result, manual=manual)
 
     async def _compacted(self) -> compaction.Compacted | None:
         """The shorter history; None when the model answered without a word."""
@@ -117,19 +119,23 @@ class Compactor:
                     return part.text.strip()
         raise ModelError("The model's stream ended without a reply.", kind="network")
 
-    async def _land(self, result: compaction.Compacted, *, manual: bool = False) -> None:
-        """The shorter history first, and only when it is on disk what is told of it: a reader is promised nothing."""
-        transcript, before = self._transcript, self._transcript.raw.messages
-        transcript.raw.replace_all(result.messages)
+    async def _replace(self, result: compaction.Compacted) -> None:
+        """The shorter history, in memory and on disk, or neither."""
+        raw = self._transcript.raw
+        before = raw.messages
+        raw.replace_all(result.messages)
         try:
-            await transcript.save()
+            await self._transcript.save()
         except BaseException:
-            transcript.raw.replace_all(before)
+            raw.replace_all(before)
             raise
         self._length_after = len(result.messages)
-        transcript.emit(
+
+    async def _tell(self, result: compaction.Compacted, *, manual: bool) -> None:
+        """Only now that it is on disk: a reader is told of nothing that may still be taken back."""
+        self._transcript.emit(
             Notice(texts.compacted(result.count, manual=manual)),
             SummaryMade(result.summary),
             Compacted(compaction.estimated_tokens(result.messages, self._request.system)),
         )
-        await transcript.save()
+        await self._transcript.save()

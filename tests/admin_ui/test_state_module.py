@@ -194,17 +194,20 @@ def test_a_compaction_alone_is_work_that_can_be_stopped(modules):
 
 
 def test_sub_agents_at_work_are_known_until_they_report_or_are_stopped(modules):
-    one, two, other = f"{SESSION}>sid_1", f"{SESSION}>sid_2", "elsewhere>sid_3"
+    one, two = f"{SESSION}>sid_1", f"{SESSION}>sid_2"
+    others = (f"{one}>sid_4", "elsewhere>sid_3")  # a grandchild's report does not come here
     recorder = Recorder()
     start = recorder.snapshot()
     start["snapshot"]["agents"] = [{"sessionId": one, "agentName": "Scout"}]
-    recorder.play(*(ev.ChildStarted(each, "Writer", "a task") for each in (one, two, other)))
+    recorder.play(*(ev.ChildStarted(each, "Writer", "a task") for each in (one, two, *others)))
     both = list(recorder.frames)
     recorder.play(ev.ChildReported(one, "Scout"))
     reported = list(recorder.frames)
+    recorder.play(ev.AgentsAtWork(((one, "Scout"),)))
+    known = list(recorder.frames)
     recorder.play(ev.Stopped())
-    seen = fold(modules, [start, *both], [start, *reported], [start, *recorder.frames])
-    assert [[agent["sessionId"] for agent in state["agents"]] for state in seen] == [[one, two], [two], []]
+    seen = fold(modules, *([start, *frames] for frames in (both, reported, known, recorder.frames)))
+    assert [[agent["sessionId"] for agent in state["agents"]] for state in seen] == [[one, two], [two], [one], []]
 
 
 def test_frames_of_another_session_change_nothing(modules):

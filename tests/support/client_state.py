@@ -197,6 +197,9 @@ class ClientState:
     def _on_chat_complete(self, frame: Frame) -> None:
         self.running = bool(frame.get("batchBoundary"))
 
+    def _on_session_agents(self, frame: Frame) -> None:
+        self.agents = [one["sessionId"] for one in frame["agents"]]
+
     def _on_chat_stopped(self, frame: Frame) -> None:
         self.agents = []
 

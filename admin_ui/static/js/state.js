@@ -185,12 +185,13 @@ const NUMBERED = {
     agents: state.agents.filter((one) => one.sessionId !== frame.row.taskId),
   }),
   "compact:started": (state) => ({ ...state, running: true }),
+  "session:agents": (state, { agents }) => ({ ...state, agents }),
   "session:compacted": (state, { contextTokens }) => ({ ...state, contextTokens }),
 };
 
 /** A sub-agent of this session that was given something to do; questions to others of the tree do not count. */
 function withAgent(state, { taskId, agentName }) {
-  const own = taskId?.startsWith(`${state.sessionId}>`);
+  const own = taskId === `${state.sessionId}>${taskId?.split(">").at(-1)}`;
   if (!own || state.agents.some((one) => one.sessionId === taskId)) return state;
   return { ...state, agents: [...state.agents, { sessionId: taskId, agentName }] };
 }

@@ -1,5 +1,7 @@
 """A stop or an interrupt that meets a crash: it still holds, whoever waits hears of it once, and nothing goes on."""
 
+import dataclasses
+
 import pytest
 
 from agents_app import conversation, delegation, held_session, recovery, runner
@@ -8,7 +10,9 @@ from halo_project.clock import utcnow
 from halo_project.database import db
 from sessions_app import rounds
 from sessions_app.models import AgentSession, SessionRun
-from tests.support.crew import HANGING, RESTARTED, Crash, Crew, start
+from sessions_app.store import SessionStore
+from sessions_app.workspaces import paths_of
+from tests.support.crew import HANGING, RESTARTED, SWEEP, Crash, Crew, start, stopped_below
 from tests.support.model_server import ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -195,12 +199,133 @@ async def test_a_stop_lets_go_of_a_dead_run_that_cannot_be_opened(crew: Crew, mo
     await crew.nothing_is_left()
 
 
-async def test_a_run_whose_tree_was_told_already_is_not_told_of_again(crew: Crew) -> None:
-    """The nudge lost patience with it: its files could not be read for minutes."""
-    root = await crew.waiting_root()
+async def test_a_nudge_that_lost_patience_names_those_nobody_could_clear_and_tells_of_them_once(
+    crew: Crew, monkeypatch
+) -> None:
+    crew.on("lead", "go", ModelReply(calls=[start("one", call_id="a"), start("two", call_id="b")]))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "one", HANGING)
+    crew.on("helper", "two", HANGING)
+    root = await crew.send("go")
+    await crew.asked(4)
+    await crew.until(lambda: root.pk not in crew.worker.runner._tasks)
+    one, two = await crew.children()
     await crew.crash()
-    await db(SessionRun.objects.update, told=True)
+    crew.on("lead", "You were idle", "noted")
+    crew.on("lead", "cannot go on", "noted that too")
+    real = held_session.load_logs
+
+    async def fails(paths, name):
+        if paths == paths_of(two):
+            raise OSError(13, "Permission denied")
+        return await real(paths, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(held_session, "load_logs", fails)
+        await crew.recovered()
+        assert crew.nudges(root) == []
+        impatient = dataclasses.replace(SWEEP, nudge_patience=0.0)
+        crew.worker.woken.extend(await db(recovery.release_nudges, impatient))
+        await crew.settle()
+    (nudge,) = crew.nudges(root)
+    assert one.session_id in nudge and two.session_id in nudge
+    (report,) = crew.reports(root)
+    assert "ended in an error" in report and "cannot go on" in report
     await crew.recovered()
-    assert crew.nudges(root) == [] and (await crew.children())[0].stopped_at is not None
-    assert await db(lambda: not SessionRun.objects.exists())
-    assert crew.reports(root) == []
+    assert len(crew.nudges(root)) == 1 and len(crew.reports(root)) == 1
+    assert all(child.stopped_at is not None for child in await crew.children())
+    await crew.nothing_is_left()
+
+
+async def test_a_full_disk_is_no_crash_however_long_it_lasts(crew: Crew, monkeypatch) -> None:
+    crew.on("lead", "go", HANGING)
+    crew.on("lead", RESTARTED, "went on")
+    root = await crew.send("go")
+    await crew.asked(1)
+    await crew.crash()
+
+    async def full(self):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionStore, "save", full)
+        for _ in range(8):
+            await crew.sweep()
+            await crew.settle()
+    await crew.recovered()
+    assert len(crew.nudges(root)) == 1 and crew.answers(root) == ["went on"]
+    await crew.nothing_is_left()
+
+
+async def test_an_interrupt_holds_though_its_dead_run_cannot_be_opened_for_a_while(crew: Crew, monkeypatch) -> None:
+    crew.on("lead", "go", HANGING)
+    root = await crew.send("go")
+    await crew.asked(1)
+    monkeypatch.setattr(crew.worker.runner, "signal", lambda message: None)
+    assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
+    await crew.crash()
+
+    async def fails(*_):
+        raise OSError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(held_session, "load_logs", fails)
+        await crew.recovered()
+    await crew.recovered()
+    assert crew.nudges(root) == []
+    await crew.nothing_is_left()
+
+
+async def test_a_stop_of_one_that_had_reported_tells_nobody(crew: Crew) -> None:
+    """Its own sub-session was asked by the root; it was not at work itself."""
+    crew.on("lead", "go", ModelReply(calls=[start("outer task")]))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "outer task", ModelReply(calls=[start("inner task")]))
+    crew.on("helper", '{"code', "waiting too")
+    crew.on("helper", "inner task", "inner result")
+    crew.on("helper", "inner result", "outer result")
+    crew.on("lead", "outer result", "thanks")
+    root = await crew.send("go")
+    await crew.settle()
+    (outer,) = await crew.children()
+    (inner,) = await crew.children(outer.session_id)
+    crew.on("helper", "once more", HANGING)
+    await db(lambda: delegation.ask(root, inner.session_id, "once more", "call:x:1", utcnow(), interrupt=False))
+    crew.worker.woken.append(inner.pk)
+    await crew.until(lambda: inner.pk in crew.worker.runner.held)
+    assert await crew.stop(outer.session_id)
+    await crew.settle()
+    assert crew.reports(root) == ["outer result"] and crew.said(outer)[-1] == stopped_below(inner)
+    assert all(each.stopped_at is not None for each in [*await crew.children(), *await crew.children(outer.session_id)])
+    await crew.nothing_is_left()
+
+
+async def test_a_parent_that_stops_its_child_and_ends_is_not_held_up_by_the_childs_end(crew: Crew) -> None:
+    crew.on("lead", "go", ModelReply(calls=[start("outer task")]))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "outer task", ModelReply(calls=[start("inner task")]))
+    crew.on("helper", '{"code": 0, "session_id', HANGING)
+    crew.on("helper", "inner task", HANGING)
+    root = await crew.send("go")
+    await crew.asked(5)
+    (outer,) = await crew.children()
+    (inner,) = await crew.children(outer.session_id)
+    await db(delegation.stop, inner.pk, outer.session_id, utcnow())
+    (inner,) = await crew.children(outer.session_id)
+    assert inner.stopped_at is not None, "at once, though its own end is still to come"
+    assert await crew.stop(root.session_id)
+    crew.worker.woken.extend([inner.pk, outer.pk])
+    await crew.worker.runner.renew()
+    await crew.settle()
+    await crew.nothing_is_left()
+
+
+async def test_a_second_stop_reaches_what_was_said_after_the_first(crew: Crew) -> None:
+    root = await crew.send("go")
+    crew.worker.woken.clear()
+    assert await crew.stop()
+    await crew.send("and this")
+    assert await crew.stop()
+    await crew.settle()
+    assert crew.said(root) == ["go", "and this"] and crew.server.requests == []
+    await crew.nothing_is_left()

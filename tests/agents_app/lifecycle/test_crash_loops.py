@@ -2,11 +2,15 @@
 
 import pytest
 
-from agents_app import runner
+from agents_app import delegation, runner
+from agents_app.config.agents import load_agent
 from agents_app.engine.texts import CRASH_LOOP
 from agents_app.held_session import HeldSession
+from halo_project.clock import utcnow
 from halo_project.database import db
 from sessions_app import rounds
+from sessions_app.lease import MAX_DEATHS
+from sessions_app.models import AgentSession
 from tests.support.crew import HANGING, RESTARTED, Crash, Crew
 from tests.support.model_server import Call, ModelReply
 
@@ -47,6 +51,8 @@ async def test_a_worker_that_dies_before_or_after_the_round_is_not_tried_for_eve
         assert not crew.worker.woken
     if where == "ending":
         assert crew.answers(root) == ["done"], "what was said stays"
+        told = [(frame["type"], frame.get("error")) for frame in await crew.frames(root)][-2:]
+        assert told == [("error", CRASH_LOOP), ("chat:complete", None)]
     else:
         assert [state for _, state, _ in await crew.queue()] == ["failed"]
         failed = [frame for frame in await crew.frames(root) if frame["type"] == "chat:failed"]
@@ -81,6 +87,55 @@ async def test_a_child_that_ends_its_workers_is_left_alone_whatever_its_root_doe
     assert report == "[This sub-agent was stopped before it was done: its turn ended the worker three times.]"
     assert len(crew.nudges(root)) == 2 and "is left alone" in crew.results(root)[-1]
     assert crew.answers(root)[-1] == "then without it"
+    await crew.nothing_is_left()
+
+
+async def test_agents_cannot_wake_one_that_not_even_a_recovery_survives(crew: Crew, monkeypatch, settings) -> None:
+    crew.on("lead", "go", "ready")
+    root = await crew.send("go")
+    await crew.settle()
+    helper = load_agent("helper", crew.workspace, settings.HALO_HOME)
+    child = (await db(delegation.start, root.pk, delegation.Brief(helper, "the task"), "call:1", utcnow())).session
+    crew.worker.woken.append(child.pk)
+    real = HeldSession.open.__func__
+
+    async def dies(cls, begun, *rest):
+        if begun.session.pk == child.pk:
+            raise Crash
+        return await real(cls, begun, *rest)
+
+    monkeypatch.setattr(HeldSession, "open", classmethod(dies))
+    crew.on("lead", "is left alone", "then without it")
+    await crash_again(crew, 5)
+    await crew.recovered()
+    assert len(crew.reports(root)) == 1 and crew.answers(root)[-1] == "then without it"
+    with pytest.raises(delegation.Refused, match="is left alone"):
+        await db(lambda: delegation.ask(root, child.session_id, "again", "call:2", utcnow(), interrupt=False))
+
+
+async def test_what_is_reported_to_one_that_is_left_alone_waits_for_a_person(crew: Crew) -> None:
+    root = await crew.waiting_root(ModelReply(text="the result", wait_ms=500))
+    await db(AgentSession.objects.filter(pk=root.pk).update, cut_offs=MAX_DEATHS)
+    await crew.settle()
+    assert [state for kind, state, _ in await crew.queue() if kind == "agent"] == ["failed"]
+    crew.on("lead", "hello", "both heard")
+    await crew.send("hello")
+    await crew.settle()
+    assert crew.reports(root) == ["the result"] and crew.answers(root)[-1] == "both heard"
+    assert (await crew.session()).cut_offs == 0
+    await crew.nothing_is_left()
+
+
+async def test_a_restart_of_one_that_was_tried_again_is_no_crash(crew: Crew) -> None:
+    crew.on("lead", "go", HANGING)
+    crew.on("lead", RESTARTED, "went on")
+    root = await crew.send("go")
+    await crew.asked(1)
+    await db(AgentSession.objects.filter(pk=root.pk).update, cut_offs=MAX_DEATHS - 1)
+    await crew.worker.runner.park(1.0)
+    crew.worker.restart()
+    await crew.recovered()
+    assert len(crew.nudges(root)) == 1 and crew.answers(root)[-1] == "went on"
     await crew.nothing_is_left()
 
 
