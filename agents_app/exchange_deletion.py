@@ -67,6 +67,10 @@ async def delete(*, workspace: str, session_id: str, exchange: Exchange) -> list
     return await asyncio.shield(task)
 
 
+def _leave_to_a_worker(lease: Lease) -> None:
+    leases.park(lease, fault=False)
+
+
 async def _hold_and_delete(workspace: str, session_id: str, exchange: Exchange) -> list[str]:
     with session_files():  # a 1.x session is converted first: that may take longer than a lease is believed in
         await opened_paths_soon(await db(_find, workspace, session_id))
@@ -76,7 +80,7 @@ async def _hold_and_delete(workspace: str, session_id: str, exchange: Exchange) 
         plan = await asyncio.to_thread(_plan, session, exchange)
         if plan.deletion.row_ids:
             await db(leases.note_deleting_rows, lease, plan.deletion.row_ids)
-            give_back = leases.park  # from here on a worker finishes it, unless we do
+            give_back = _leave_to_a_worker  # from here on a worker finishes it, unless we do
             await asyncio.to_thread(_write, plan, lease)
             await db(_set_output, session.pk, plan.deletion.rows)
             give_back = rounds.release
@@ -85,7 +89,7 @@ async def _hold_and_delete(workspace: str, session_id: str, exchange: Exchange) 
         raise
     finally:
         await _give_back(give_back, lease)
-        if give_back is leases.park or await db(queue.has_queued, session.pk):
+        if give_back is _leave_to_a_worker or await db(queue.has_queued, session.pk):
             await dispatch_soon(session.pk)  # a message that came meanwhile found the lease held
     row_ids = plan.deletion.row_ids
     await _announce(session, row_ids)
