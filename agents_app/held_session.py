@@ -25,7 +25,6 @@ from sessions_app.identifiers import SessionKey
 from sessions_app.lease import Lease, RoundFacts, note_progress
 from sessions_app.log.encode import column_text
 from sessions_app.log.paths import SessionPaths
-from sessions_app.messages import is_summary_row
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.opening import opened_paths_soon
 from sessions_app.publisher import Publisher
@@ -134,13 +133,6 @@ class HeldSession:
             await db(note_progress, self.lease, columns)
         except DatabaseError as error:
             logger.warning("session %s: its row lags behind its files: %s", self.key.session_id, error)
-
-    def last_user_row_id(self) -> str:
-        """Id of the newest user row: it names the round that answered it."""
-        for row in reversed(self.store.state.rows):
-            if row.get("role") == "user" and not is_summary_row(row):
-                return str(row.get("id", ""))
-        return ""
 
     def last_context(self) -> str | None:
         """The system prompt that the log noted last."""

@@ -152,6 +152,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 told to the sender, and logged where it is unexpected
             await self._refuse(begun, error)
             return
+        self._unopened.discard(session_pk)
         self.held[session_pk] = held
         try:
             await self._run_held(held, begun)

@@ -69,9 +69,9 @@ def settle(session: AgentSession, died: CutOffRun | None, now: datetime, timing:
     tree = _Tree(root, session, now, timing)
     if died is not None:
         tree.stop_orphans()
-        if died.quiet and died.session.pk != root.pk:
-            pass  # it is left alone, and reports that to the one that asked it
-        elif not died.told and (died.quiet or _may_be_nudged(root)):
+        # A quiet root is noted, so that nothing below it wakes it; a quiet sub-session reports by itself.
+        wanted = died.session.pk == root.pk if died.quiet else _may_be_nudged(root)
+        if wanted and not died.told:
             _gather(root, died, now)
     return [root.pk] if not tree.dead and _release(root, running=root.pk in tree.running, now=now) else []
 
