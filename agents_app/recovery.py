@@ -20,7 +20,7 @@ from agents_app.runtimes.errors import ModelError
 from agents_app.sent_calls import SENDING_TOOLS, call_origin, sent_answer, sent_by
 from agents_app.tree_recovery import CutOffRun, ripen, settle, tree_keys
 from agents_app.wake import Signal, wake_all
-from halo_project.clock import utcnow
+from halo_project.clock import now_ms, utcnow
 from halo_project.database import db
 from halo_project.errors import NotFound
 from halo_project.timing import Timing
@@ -28,6 +28,7 @@ from sessions_app import lease as leases
 from sessions_app import queue, rounds
 from sessions_app.events import Notice, ToolFinished
 from sessions_app.exchange import RawUnmatched, delete_exchange, mark_deleted
+from sessions_app.log.mend import mend_temporaries
 from sessions_app.messages import Block, RawMessage
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.raw_repair import INTERRUPTED_RESULT, blocks_of, open_calls, repair
@@ -50,10 +51,21 @@ async def recover(held: HeldSession, timing: Timing) -> queue.Batch | None:
     died = await _died(held, tools) if was_open else None
     held.store.finish_reply()
     await held.store.save()
+    await _clear_leftovers(held)
     await held.drain()
     ended = None if held.facts is None or was_open else _ended_as(held, interrupted=interrupted)
     held.last_result = ended or RoundResult("cut_off", *last_answer(held.store.raw.messages))
     return await _settle(held, died, ended, timing)
+
+
+async def _clear_leftovers(held: HeldSession) -> None:
+    """What the dead worker was in the middle of writing: nobody else will ask for it."""
+    try:
+        done = await asyncio.to_thread(mend_temporaries, held.paths.afresh(), now_ms(), held.lease.check)
+    except OSError as error:
+        done = [f"what a crash left stays: {error}"]  # clutter that readers ignore is no reason to stop
+    for sentence in done:
+        logger.warning("session %s: %s", held.key.session_id, sentence)
 
 
 async def _was_interrupted(held: HeldSession) -> bool:

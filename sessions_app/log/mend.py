@@ -120,6 +120,17 @@ def _is_good(line: bytes, decode: Callable[[bytes], object]) -> bool:
     return True
 
 
+def mend_temporaries(paths: SessionPaths, at_ms: int, before_write: BeforeWrite = _nothing) -> list[str]:
+    """`mend_temporary` for every file that a killed process was about to put in the place of a log or a segment.
+
+    For whoever holds the session and has just brought its logs in order. The guard of the model's log is not among
+    them: reading and writing that log takes care of it. Raises OSError.
+    """
+    found = [path for path in paths.files() if _TEMPORARY.fullmatch(path.name)]
+    ours = [path for path in found if _target(path).name.endswith((".jsonl", ".jsonl.gz"))]  # not those of 1.x
+    return [sentence for path in ours for sentence in mend_temporary(path, at_ms, before_write)]
+
+
 def mend_temporary(path: Path, at_ms: int, before_write: BeforeWrite = _nothing) -> list[str]:
     """A file that a crash left in the middle of a write goes when every line of it stands in the file it was to become.
 

@@ -13,6 +13,7 @@ from halo_project.timing import Timing
 from sessions_app import queue, rounds
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.process_identity import this_process
+from sessions_app.workspaces import paths_of
 from tests.support.crew import HANGING, RESTARTED, SLEEP, SWEEP, Crash, Crew, start
 from tests.support.model_server import ModelReply
 
@@ -42,6 +43,39 @@ async def test_S12_the_nudge_names_the_call_that_was_cut_off(crew: Crew) -> None
     (nudge,) = crew.nudges(root)
     assert "Cut off: shell_exec." in nudge
     assert len(crew.results(root)) == 1 and "has no result" in crew.results(root)[0]
+    await crew.nothing_is_left()
+
+
+async def test_what_the_dead_worker_was_about_to_write_is_cleared_away(crew: Crew) -> None:
+    crew.on("lead", "go", HANGING)
+    crew.on("lead", RESTARTED, "went on")
+    root = await crew.send("go")
+    await crew.asked(1)
+    await crew.crash()
+    paths = paths_of(root)
+    whole = paths.raw.with_name(f"{paths.raw.name}.tmp.12.345")
+    whole.write_bytes(paths.raw.read_bytes())
+    torn = paths.ui.with_name(f"{paths.ui.name}.tmp.12.345")
+    torn.write_bytes(paths.ui.read_bytes() + b'{"type": "user", "content": "words that are now')
+    await crew.recovered()
+    assert crew.answers(root) == ["went on"]
+    assert not whole.exists() and not torn.exists()
+    (aside,) = paths.directory.glob("*.broken.*")
+    assert aside.read_bytes().endswith(b"words that are now")
+    await crew.nothing_is_left()
+
+
+async def test_what_cannot_be_cleared_away_holds_nothing_up(crew: Crew) -> None:
+    crew.on("lead", "go", HANGING)
+    crew.on("lead", RESTARTED, "went on")
+    root = await crew.send("go")
+    await crew.asked(1)
+    await crew.crash()
+    paths = paths_of(root)
+    odd = paths.raw.with_name(f"{paths.raw.name}.tmp.12.345")
+    odd.mkdir()
+    await crew.recovered()
+    assert crew.answers(root) == ["went on"] and odd.is_dir()
     await crew.nothing_is_left()
 
 
