@@ -58,6 +58,19 @@ async def recover(held: HeldSession, timing: Timing) -> queue.Batch | None:
     return await _settle(held, died, ended, timing)
 
 
+async def level_if_left(held: HeldSession) -> None:
+    """A session that was left alone in the middle of a round had no recovery: its reply and its calls are closed now,
+    before anything new lands."""
+    store = held.store
+    if store.state.inflight is None and not open_calls(store.raw.messages):
+        return
+    logger.warning("session %s: a round that was cut off and left is closed", held.key.session_id)
+    await _level_files(held)
+    store.finish_reply()
+    await store.save()
+    await _clear_leftovers(held)
+
+
 async def _clear_leftovers(held: HeldSession) -> None:
     """What the dead worker was in the middle of writing: nobody else will ask for it."""
     try:

@@ -170,6 +170,8 @@ class Runner:
         batch: queue.Batch | None = begun.batch
         if held.lease.taken_over:
             batch = await recovery.recover(held, self.timing)
+        else:
+            await recovery.level_if_left(held)
         while batch is not None and not self.shutting_down:
             batch = await self._one_batch(held, batch)
         if batch is None:
@@ -306,6 +308,7 @@ class Runner:
 
     async def _leave_alone(self, begun: rounds.Begun) -> None:
         """It ends its workers again and again: what waits has failed, until somebody sends something."""
+        logger.error("session %s is left alone: its worker died %d times", begun.session.session_id, begun.lease.deaths)
         await asyncio.to_thread(end_leftovers, begun.lease.commands)
         await self._give_up(
             begun.lease, begun.session, texts.CRASH_LOOP, rounds.Columns(fixed={"cut_offs": leases.MAX_DEATHS})

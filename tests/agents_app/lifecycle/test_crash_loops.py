@@ -10,8 +10,10 @@ from halo_project.clock import utcnow
 from halo_project.database import db
 from sessions_app import rounds
 from sessions_app.lease import MAX_DEATHS
+from sessions_app.messages import row_blocks
 from sessions_app.models import AgentSession
-from tests.support.crew import HANGING, RESTARTED, Crash, Crew
+from sessions_app.raw_repair import repair
+from tests.support.crew import HANGING, RESTARTED, SLEEP, Crash, Crew
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,6 +64,32 @@ async def test_a_worker_that_dies_before_or_after_the_round_is_not_tried_for_eve
     await crew.send("again")
     await crew.settle()
     assert crew.answers(root)[-1] == "answered"
+    await crew.nothing_is_left()
+
+
+async def test_what_was_left_in_the_middle_of_a_round_is_closed_before_anything_new(crew: Crew, monkeypatch) -> None:
+    async def dies(*_):
+        raise Crash
+
+    crew.on("lead", "go", ModelReply(text="Two of them.", calls=[SLEEP, Call("shell_exec", {"command": "sleep 61"})]))
+    root = await crew.send("go")
+    await crew.until(lambda: bool(crew.worker.runner.held) and crew.worker.runner.held[root.pk].processes._groups)
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldSession, "open", dies)
+        await crew.crash()
+        await crew.sweep()
+        await crash_again(crew, 4)
+        await crew.settle()
+        assert not crew.worker.woken, "it is left alone"
+    assert crew.results(root) == [], "nobody could open it"
+    crew.on("lead", "again", "answered")
+    await crew.send("again")
+    await crew.settle()
+    assert crew.answers(root)[-1] == "answered"
+    sent = [message for message in crew.raw(root) if message["role"] != "system"]
+    assert repair(sent) == sent and len(crew.results(root)) == 2
+    calls = [block["toolCall"] for row in crew.rows(root) for block in row_blocks(row) if "toolCall" in block]
+    assert len(calls) == 2 and all("output" in call for call in calls)
     await crew.nothing_is_left()
 
 
