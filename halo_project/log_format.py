@@ -15,9 +15,23 @@ class UtcFormatter(logging.Formatter):
 
 
 def logging_config(level: str) -> dict[str, Any]:
-    """A `dictConfig` for the given level. Libraries that log each request or retry are heard from WARNING on."""
+    """A `dictConfig` for the given level. Libraries that log each request (the SDKs with all of its
+    words) or retry are heard from WARNING on."""
     quiet = {"level": "WARNING" if level in ("DEBUG", "INFO") else level}
-    chatty = ("httpx", "httpx2", "httpcore", "daphne", "twisted", "asyncio", "botocore", "urllib3", "kombu", "amqp")
+    chatty = (
+        "anthropic",
+        "openai",
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "daphne",
+        "twisted",
+        "asyncio",
+        "botocore",
+        "urllib3",
+        "kombu",
+        "amqp",
+    )
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -29,6 +29,8 @@ RESULT_LINE_CHARS = 500  # of a tool's output, in the `content` line of its row
 
 
 def utf16_length(text: str) -> int:
+    if text.isascii():  # nearly always, and a hundred times as fast
+        return len(text)
     return len(text) + sum(char > "\uffff" for char in text)
 
 
@@ -140,12 +142,16 @@ class UIState:
 
     # -- events ---------------------------------------------------------------------------------------------------
 
-    @singledispatchmethod
     def apply(self, event: ev.Event) -> list[Mutation]:
         """Fold one event in; returns its mutations in order."""
+        # Found here: called as a method, singledispatch makes a new function for every event.
+        return _rule_for(type(event))(self, event)
+
+    @singledispatchmethod
+    def _fold(self, event: ev.Event) -> list[Mutation]:
         raise TypeError(f"no rule for {type(event).__name__}")
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.UserLanded) -> list[Mutation]:
         if event.row_id in self.row_ids:
             return []
@@ -155,7 +161,7 @@ class UIState:
         )
         return [*done, self._add(row)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.ContextSent) -> list[Mutation]:
         return [
             self._add(
@@ -163,15 +169,15 @@ class UIState:
             )
         ]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.TextArrived) -> list[Mutation]:
         return [self._append_text("text", event.text, event.turn_id)] if event.text else []
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.ThinkingArrived) -> list[Mutation]:
         return [self._append_text("thinking", event.text, event.turn_id)] if event.text else []
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.ToolCalled) -> list[Mutation]:
         shown = tool_input_text(event.input)
         call = {"name": event.tool, "input": shown, "toolUseId": event.tool_use_id}
@@ -189,7 +195,7 @@ class UIState:
         self._add(row)
         return [ToolCallAdded(row, inflight.row_id, inflight.at, index, entry)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.ToolFinished) -> list[Mutation]:
         line = event.result[:RESULT_LINE_CHARS] or "(empty)"
         row = self._row(
@@ -201,7 +207,7 @@ class UIState:
         inflight_id = self.inflight.row_id if self.inflight is not None and index is not None else None
         return [ToolResultAdded(row, inflight_id, index)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.CallFinished) -> list[Mutation]:
         usage = event.usage
         cached = usage.get("cacheReadInputTokens", 0)
@@ -212,7 +218,7 @@ class UIState:
         self._add(row)
         return [RowAdded(row, self.context_tokens, self.output_tokens)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.CallDiscarded) -> list[Mutation]:
         inflight = self.inflight
         if inflight is None:
@@ -230,7 +236,7 @@ class UIState:
             self.inflight = None
         return [BlocksDropped(event.turn_id, row_id, start)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.Notice) -> list[Mutation]:
         done = self._finish_completed()
         row = make_row(
@@ -243,30 +249,30 @@ class UIState:
         )
         return [*done, self._add(row)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.Failed) -> list[Mutation]:
         done = self._finish_completed()
         row = self._row("notification", "system", f"Error: {event.error}")
         self._add(row)
         return [*done, RowAdded(row, code=event.code)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.RoundFinished) -> list[Mutation]:
         return self._finish(len(self.inflight.blocks)) if self.inflight is not None else []
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.RoundStarted) -> list[Mutation]:
         return [Signal("chat:followup", self.agent_name)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.Stopped) -> list[Mutation]:
         return [Signal("chat:stopped")]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.Completed) -> list[Mutation]:
         return [Signal("chat:complete", fields={"batchBoundary": True} if event.batch_boundary else {})]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.SummaryMade) -> list[Mutation]:
         done = self._finish_completed()
         row = make_row(
@@ -279,25 +285,25 @@ class UIState:
         )
         return [*done, self._add(row)]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.Compacted) -> list[Mutation]:
         self.context_tokens = event.context_tokens
         return [Signal("session:compacted", fields={"contextTokens": event.context_tokens})]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.CompactionProgress) -> list[Mutation]:
         return [Signal(f"compact:{event.step}")]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.AgentsAtWork) -> list[Mutation]:
         agents = [{"sessionId": session_id, "agentName": name} for session_id, name in event.agents]
         return [Signal("session:agents", fields={"agents": agents})]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.ChildStarted) -> list[Mutation]:
         return [self._add(self._child_row("agent_start", event.session_id, event.agent_name, event.task))]
 
-    @apply.register
+    @_fold.register
     def _(self, event: ev.ChildReported) -> list[Mutation]:
         done = self._finish_completed()
         return [*done, self._add(self._child_row("agent_done", event.session_id, event.agent_name, ""))]
@@ -410,3 +416,8 @@ class UIState:
             blocks=list(row.get("contentBlocks") or ()),
             filed=True,
         )
+
+
+_rule_for: Callable[[type], Callable[[UIState, ev.Event], list[Mutation]]] = UIState.__dict__[
+    "_fold"
+].dispatcher.dispatch

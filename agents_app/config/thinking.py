@@ -67,6 +67,8 @@ def _ask(capability: ThinkingCapability, setting: ThinkingSetting, max_tokens: i
     if capability.mode == "adaptive":
         if not capability.efforts:
             return _off(capability)
+        if not set(capability.efforts) & set(EFFORTS):
+            return Thinking()  # it is on or off, without grades
         return Thinking(effort=_nearest(setting.effort or capability.default_effort, capability.efforts))
     budget = setting.budget_tokens or _BUDGETS.get(setting.effort or "", capability.default_budget_tokens)
     # Vendors refuse a budget that leaves no room for the answer.

@@ -23,6 +23,8 @@ from agents_app.tools.base import Tool, ToolContext
 from sessions_app.events import CallFinished, Failed, Notice, TextArrived, ToolCalled
 from sessions_app.messages import Usage
 
+MOST_PAUSES = 8  # in one round
+
 Status = Literal["done", "yielded", "failed", "refused", "cut_off"]
 
 
@@ -78,6 +80,7 @@ class Round:
         return self.result
 
     async def _loop(self) -> None:
+        pauses = 0
         while True:
             if await self._before_call() and await self._control.should_yield():
                 self.result.status = "yielded"  # somebody spoke while the history was being made shorter
@@ -90,9 +93,16 @@ class Round:
                 return
             reply = with_own_ids(reply, self._transcript.raw)
             await self._land_reply(reply)
-            if not reply.tool_calls:
+            if reply.tool_calls:
+                await self._run_tools()
+            elif reply.stop_reason != "pause_turn":
                 return
-            await self._run_tools()
+            else:  # the vendor's own limit inside a turn: sent back as it is, the model goes on
+                pauses += 1
+                if pauses > MOST_PAUSES:
+                    self._transcript.emit(Notice(texts.PAUSES))
+                    return
+                await self._transcript.save()
             if await self._control.should_yield():
                 self.result.status = "yielded"
                 return
@@ -130,8 +140,9 @@ class Round:
         self._note_usage(reply)
         self.result.output += reply.text
         if not reply.tool_calls:
-            self.result.final_output = reply.text
+            self.result.final_output += reply.text
             return  # the runner saves it together with the finished row
+        self.result.final_output = ""  # what was said before a call is not the final word
         # From here on the calls stand in the history, and whatever cuts the round off must close them.
         self._batch = ToolBatch(self._transcript, reply, self._setup.tools, self._setup.context, self._detector)
         await self._transcript.save()

@@ -24,9 +24,19 @@ class Attempt:
     """One try of one call. `text` is what it has streamed so far."""
 
     turn_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
+    length: int = 0  # characters of the text
     started: float = field(default_factory=time.monotonic)
     first_delta: float | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def add(self, text: str) -> None:
+        """Joined only when it is asked for: a copy for each delta would make long answers quadratic."""
+        self.pieces.append(text)
+        self.length += len(text)
 
     def timings(self) -> dict[str, int]:
         done = {"e2eMs": round((time.monotonic() - self.started) * 1000)}
@@ -93,7 +103,13 @@ class ModelCaller:
         if error.kind == "overflow":
             return await self._shorten()
         raw = self._transcript.raw
-        raw.replace_all(repair(raw.messages) if error.kind == "history" else without_images(raw.messages))
+        if error.kind == "history":
+            raw.replace_all(repair(raw.messages))
+            return True
+        plain = without_images(raw.messages)
+        if all(after is before for after, before in zip(plain, raw.messages, strict=True)):
+            return False
+        raw.replace_all(plain)
         return True
 
     async def _stream_once(self) -> Reply:
@@ -118,7 +134,7 @@ class ModelCaller:
         if attempt.first_delta is None:
             attempt.first_delta = time.monotonic()
         if isinstance(part, TextDelta):
-            attempt.text += part.text
+            attempt.add(part.text)
             self._transcript.emit(TextArrived(part.text, attempt.turn_id))
         else:
             self._transcript.emit(ThinkingArrived(part.text, attempt.turn_id))
@@ -126,4 +142,4 @@ class ModelCaller:
     def _worth_saving(self) -> bool:
         """Each write repeats the growing block, so writes get rarer as it grows: at most about five times its size."""
         unsaved = self._transcript.unsaved_text()
-        return unsaved > 0 and unsaved * 4 >= len(self.attempt.text) - unsaved
+        return unsaved > 0 and unsaved * 4 >= self.attempt.length - unsaved

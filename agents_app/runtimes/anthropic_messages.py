@@ -4,8 +4,7 @@ The SDK does the connection, the headers and the framing; its events are read ra
 several times as much as the rest and fails on vendors that deviate.
 """
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from agents_app.runtimes.anthropic_request import build_body
@@ -14,7 +13,7 @@ from agents_app.runtimes.base import ModelRequest, Reply
 from agents_app.runtimes.errors import ModelError, StreamTruncated, is_thinking_rejection
 from agents_app.runtimes.signals import WireError
 from agents_app.runtimes.usage import AnthropicUsage
-from agents_app.runtimes.wire import Deadline, decode_event, encode_body, until
+from agents_app.runtimes.wire import decode_event
 from agents_app.runtimes.wire_runtime import Delta, EventReader, Plan, WireRuntime
 
 _STRIPPED = "The provider refused stored thinking of an earlier model; it was left out and the request sent again."
@@ -34,28 +33,18 @@ class AnthropicMessages(WireRuntime):
             return None
         return plan.noting(_STRIPPED, strip_thinking=True)
 
-    async def _events(
-        self, client: Any, request: ModelRequest, plan: Plan, deadline: Deadline
-    ) -> AsyncGenerator[Any, None]:
-        body = build_body(request, vision=self._endpoint.vision, strip_thinking=plan.strip_thinking)
-        from anthropic import AsyncStream
+    def _request(self, request: ModelRequest, plan: Plan) -> tuple[str, dict[str, Any]]:
+        return "/v1/messages", self._body(request, plan)
 
-        stream = await deadline.guard(
-            client.post(
-                "/v1/messages",
-                content=encode_body(body),
-                cast_to=object,
-                stream=True,
-                stream_cls=AsyncStream[object],
-            )
-        )
-        try:
-            async with aclosing(until(AsyncStream.raw_events(stream.response), deadline)) as events:
-                async for event in events:
-                    if event.data:
-                        yield decode_event(event.data)
-        finally:
-            await stream.close()
+    def _body(self, request: ModelRequest, plan: Plan) -> dict[str, Any]:
+        endpoint = self._endpoint
+        return build_body(request, vision=endpoint.vision, strip_thinking=plan.strip_thinking, quirks=endpoint.quirks)
+
+    async def _decoded(self, stream: Any) -> AsyncIterator[Any]:
+        """The SDK's framing with our decoding: half an emoji must survive until its other half comes."""
+        async for event in type(stream).raw_events(stream.response):
+            if event.data:
+                yield decode_event(event.data)
 
 
 class MessagesReader:
@@ -86,6 +75,8 @@ class MessagesReader:
             self._message_delta(event)
         elif kind == "message_stop":
             self.complete = self._stopped = True
+        elif kind == "message":  # a whole answer from a server that does not stream
+            yield from self._whole(event)
         elif kind == "error":
             raise WireError(event)
 
@@ -109,8 +100,15 @@ class MessagesReader:
             stop_reason=_stop_reason(self._stop_reason, bool(parts.tool_calls)),
             stop_details=self._stop_details,
             usage=self._usage.result(),
-            model_id=self._model,
+            model_id=str(self._model),
         )
+
+    def _whole(self, message: dict[str, Any]) -> Iterator[Delta]:
+        self._model = message.get("model") or self._model
+        for index, block in enumerate(message.get("content") or ()):
+            yield from _some(self._start(index, block))
+        self._message_delta({"delta": message, "usage": message.get("usage")})
+        self.complete = self._stopped = True
 
     def _start(self, index: Any, block: dict[str, Any]) -> Delta | None:
         kind = block.get("type")
@@ -155,4 +153,6 @@ def _stop_reason(told: str | None, has_calls: bool) -> str:
     """Compatible vendors sometimes say `end_turn` with calls in the answer, or nothing at all."""
     if told in (None, "end_turn", "tool_use"):
         return "tool_use" if has_calls else "end_turn"
+    if told == "model_context_window_exceeded":  # as with max_tokens, what was said is cut
+        return "max_tokens"
     return str(told)

@@ -10,20 +10,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents_app.runtimes.base import TextDelta, ThinkingDelta, ToolCall
-from agents_app.runtimes.tool_input import parse_tool_input, repeats
+from agents_app.runtimes.tool_input import argument_text, parse_tool_input, repeats
 from agents_app.runtimes.wire import clean_text
 from sessions_app.messages import Block
+
+EXTRA = "extra_content"  # the name that it has on the wire
+_MOST_LONGER = 16  # JSON of one object, written in two ways: escapes make the longer one up to twelve times as long
 
 
 @dataclass(slots=True)
 class _Part:
     kind: str  # text | thinking | redacted_thinking | tool_use
     pieces: list[str] = field(default_factory=list)
+    length: int = 0  # of a call's arguments so far
     held: str = ""  # the first half of a surrogate pair whose second half is still to come
     signature: str = ""
     id: str = ""
     name: str = ""
     whole_input: dict[str, Any] | None = None
+    extra: Any = None
 
     @property
     def content(self) -> str:
@@ -78,17 +83,36 @@ class Assembler:
         self._part(key, "redacted_thinking").pieces.append(data)
 
     def tool(
-        self, key: Hashable, *, id: str | None = None, name: str | None = None, arguments: str = "", input: Any = None
+        self,
+        key: Hashable,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        arguments: str = "",
+        input: Any = None,
+        extra: Any = None,
     ) -> None:
-        """A fragment of a tool call. The id and the name may come first, late, again, or as null or ""."""
+        """A fragment of a tool call. The id and the name may come first, late, again, or as null or "".
+
+        extra: what the vendor wants back with the call as it is, such as a signature of the thought behind it.
+        """
         part = self._part(key, "tool_use")
-        part.id = part.id or id or ""
+        part.id = part.id or (str(id) if id else "")
         if name and name != part.name and not part.pieces:
             part.name = part.name + name if part.name else name
         if isinstance(input, dict) and input:
             part.whole_input = input
+        elif input is not None and not isinstance(input, dict) and not part.pieces:
+            part.pieces.append(argument_text(input))  # no object: told as an error, never run with nothing
+        part.extra = part.extra or extra
         if arguments and not _says_again(part, arguments):
             part.pieces.append(arguments)
+            part.length += len(arguments)
+
+    def holds_arguments(self, key: Hashable) -> bool:
+        """Whether arguments of the call at this key have come already."""
+        part = self._parts.get(key)
+        return part is not None and bool(part.pieces)
 
     def tool_identity(self, key: Hashable) -> str:
         """The id known so far for the call at this key; "" when there is none."""
@@ -104,7 +128,8 @@ class Assembler:
         if tools_last:
             parts.sort(key=lambda part: {"thinking": 0, "redacted_thinking": 0, "text": 1, "tool_use": 2}[part.kind])
         calls: list[ToolCall] = []
-        blocks = [block for part in parts if (block := _block(part, calls)) is not None]
+        taken: set[str] = set()
+        blocks = [block for part in parts if (block := _block(part, calls, taken)) is not None]
         return Assembled(
             blocks=blocks,
             text="".join(part.content for part in parts if part.kind == "text"),
@@ -120,23 +145,28 @@ class Assembler:
 
 
 def _says_again(part: _Part, fragment: str) -> bool:
-    # The cheap look first: joining all pieces for every fragment would be quadratic.
-    return bool(part.pieces) and part.pieces[-1].rstrip().endswith("}") and repeats("".join(part.pieces), fragment)
+    # Cheap looks first, and never at arguments much longer than what may repeat them: joining all pieces for each
+    # fragment, when many end in a brace, would be quadratic.
+    if not part.pieces or part.length > _MOST_LONGER * len(fragment) or not part.pieces[-1].rstrip().endswith("}"):
+        return False
+    return repeats("".join(part.pieces), fragment)
 
 
-def _block(part: _Part, calls: list[ToolCall]) -> Block | None:
+def _block(part: _Part, calls: list[ToolCall], taken: set[str]) -> Block | None:
     if part.kind == "tool_use":
-        call = _call(part, {call.id for call in calls})
+        call = _call(part, taken)
         calls.append(call)
-        return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
+        taken.add(call.id)
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
+        return {**block, EXTRA: part.extra} if part.extra else block
     content = part.content
     if part.kind == "redacted_thinking":
         return {"type": "redacted_thinking", "data": content}
     if part.kind == "thinking":
         if not content and not part.signature:
             return None
-        block: Block = {"type": "thinking", "thinking": content}
-        return {**block, "signature": part.signature} if part.signature else block
+        thought: Block = {"type": "thinking", "thinking": content}
+        return {**thought, "signature": part.signature} if part.signature else thought
     return {"type": "text", "text": content} if content else None
 
 

@@ -8,26 +8,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents_app.runtimes.anthropic_request import NO_IMAGE
+from agents_app.runtimes.assembler import EXTRA
 from agents_app.runtimes.base import ModelRequest, Thinking
-from agents_app.runtimes.chat_profiles import ChatProfile
+from agents_app.runtimes.quirks import Quirks
 from agents_app.runtimes.wire import encode_body
 from sessions_app.messages import Block, RawMessage
 
 ChatMessage = dict[str, Any]
 
 
-def build_chat_body(
-    request: ModelRequest, profile: ChatProfile, *, vision: bool, replay_reasoning: bool
-) -> dict[str, Any]:
+def build_chat_body(request: ModelRequest, quirks: Quirks, *, vision: bool, replay_reasoning: bool) -> dict[str, Any]:
     """A new dict; nothing of the request is changed."""
     body: dict[str, Any] = {
         "model": request.model,
         "stream": True,
         "stream_options": {"include_usage": True},
-        profile.max_tokens_field: request.max_tokens,
+        quirks.max_tokens_field: request.max_tokens,
     }
-    body |= _thinking(request.thinking, profile, request.model)
-    if profile.cache_key and request.cache_key:
+    body |= _thinking(request.thinking, quirks)
+    if quirks.cache_key and request.cache_key:
         body["prompt_cache_key"] = request.cache_key
     if request.tools:
         body["tools"] = [
@@ -80,7 +79,8 @@ def _assistant(blocks: list[Block], replay_reasoning: bool, converted: list[Chat
 
 def _call(block: Block) -> dict[str, Any]:
     arguments = encode_body(block["input"], f"the input of the {block['name']} call {block['id']}").decode()
-    return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+    call = {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+    return {**call, EXTRA: block[EXTRA]} if EXTRA in block else call
 
 
 def _user(blocks: list[Block], vision: bool, converted: list[ChatMessage]) -> None:
@@ -89,7 +89,7 @@ def _user(blocks: list[Block], vision: bool, converted: list[ChatMessage]) -> No
     rest: list[Block] = []
     for block in blocks:
         if block["type"] == "tool_result":
-            text, shown = _result(block, vision)
+            text, shown = result_parts(block, vision)
             converted.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": text})
             images.extend(shown)
         elif block["type"] in ("text", "image"):
@@ -98,7 +98,8 @@ def _user(blocks: list[Block], vision: bool, converted: list[ChatMessage]) -> No
         converted.append({"role": "user", "content": _user_content(images + rest, vision)})
 
 
-def _result(block: Block, vision: bool) -> tuple[str, list[Block]]:
+def result_parts(block: Block, vision: bool) -> tuple[str, list[Block]]:
+    """A tool result as a text, and its images with a line that says whose they are, to follow in a user message."""
     content = block.get("content") or ""
     if isinstance(content, str):
         return content, []
@@ -124,7 +125,7 @@ def _user_content(blocks: list[Block], vision: bool) -> str | list[dict[str, Any
     parts: list[dict[str, Any]] = []
     for block in blocks:
         if block["type"] == "image":
-            parts.append({"type": "image_url", "image_url": {"url": _image_url(block["source"])}})
+            parts.append({"type": "image_url", "image_url": {"url": image_url(block["source"])}})
         elif parts and parts[-1]["type"] == "text":
             parts[-1]["text"] += "\n" + block["text"]
         else:
@@ -132,26 +133,28 @@ def _user_content(blocks: list[Block], vision: bool) -> str | list[dict[str, Any
     return parts
 
 
-def _image_url(source: dict[str, Any]) -> str:
+def image_url(source: dict[str, Any]) -> str:
+    """The address of an image, or its bytes as a data URL."""
     if source.get("type") == "url":
         return str(source["url"])
     return f"data:{source['media_type']};base64,{source['data']}"
 
 
-def _thinking(thinking: Thinking | None, profile: ChatProfile, model: str) -> dict[str, Any]:
+def _thinking(thinking: Thinking | None, quirks: Quirks) -> dict[str, Any]:
     """Nothing when unasked: then the vendor's default holds."""
     if thinking is None:
         return {}
     on = thinking.enabled and thinking.effort != "disabled"
+    if not on and quirks.always_thinks:
+        return {}
     effort: dict[str, Any] = {"reasoning_effort": thinking.effort} if on and thinking.effort else {}
-    switch: dict[str, Any] = {"thinking": {"type": "enabled" if on else "disabled"}}
-    if profile.thinking == "switch":
-        return switch
-    if profile.thinking == "switch_and_effort":
-        return switch | effort
-    if profile.thinking == "kimi":
-        # K3 always thinks and knows one effort; K2 has only the switch, which is on by default.
-        if model.startswith("kimi-k3"):
-            return {"reasoning_effort": "max"} if on else {}
-        return {} if on else switch
+    switch: dict[str, Any] = {"type": "enabled" if on else "disabled"}
+    if quirks.keep_thinking:
+        switch["clear_thinking"] = False
+    if quirks.thinking == "switch":
+        return {"thinking": switch}
+    if quirks.thinking == "switch_and_effort":
+        return {"thinking": switch, **effort}
+    if quirks.thinking == "off_switch":
+        return {} if on else {"thinking": switch}
     return effort

@@ -1,25 +1,31 @@
 """Chat completions, the protocol of OpenAI and of most other vendors: streaming through the official SDK.
 
 A stream is whole only when a `finish_reason` came: usage or `[DONE]` alone end nothing. What vendors do differently
-in requests is in `chat_profiles`.
+in requests is in the quirks of its row.
 """
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from agents_app.runtimes.assembler import Assembler
+from agents_app.runtimes.assembler import EXTRA, Assembler
 from agents_app.runtimes.base import ModelRequest, Reply
-from agents_app.runtimes.chat_profiles import chat_profile, learn_replay, replays_reasoning
 from agents_app.runtimes.chat_request import build_chat_body
 from agents_app.runtimes.errors import ModelError, StreamTruncated, is_reasoning_rejection
+from agents_app.runtimes.openai_events import openai_events
+from agents_app.runtimes.quirks import learn_replay, replays_reasoning
+from agents_app.runtimes.tool_input import argument_text
 from agents_app.runtimes.usage import chat_usage
-from agents_app.runtimes.wire import Deadline, encode_body, until
-from agents_app.runtimes.wire_runtime import Delta, Endpoint, EventReader, Plan, WireRuntime
+from agents_app.runtimes.wire_runtime import Clock, Delta, EventReader, Plan, WireRuntime
 
 # Reasons by which a vendor says that it broke off itself.
-_CUT_OFF = {"insufficient_system_resource", "aborted"}
-_STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "stop": "end_turn"}
+_CUT_OFF = {"insufficient_system_resource", "aborted", "network_error", "error"}
+_STOP_REASONS = {
+    "length": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "content_filter": "refusal",
+    "sensitive": "refusal",
+    "stop": "end_turn",
+}
 
 
 class OpenAIChat(WireRuntime):
@@ -28,12 +34,8 @@ class OpenAIChat(WireRuntime):
     name = "openai-chat"
     sdk = "openai"
 
-    def __init__(self, endpoint: Endpoint):
-        super().__init__(endpoint)
-        self._profile = chat_profile(endpoint.provider, endpoint.endpoint)
-
     def _first_plan(self, request: ModelRequest) -> Plan:
-        return Plan(replay_reasoning=replays_reasoning(self._profile, self._endpoint.endpoint, request.model))
+        return Plan(replay_reasoning=replays_reasoning(self._endpoint.quirks, self._endpoint.endpoint, request.model))
 
     def _reader(self, request: ModelRequest) -> EventReader:
         return ChatReader(request.model)
@@ -43,33 +45,22 @@ class OpenAIChat(WireRuntime):
         if plan.notices or not is_reasoning_rejection(error):
             return None
         replay = not plan.replay_reasoning
-        learn_replay(self._endpoint.endpoint, request.model, replay)
         done = "is sent back" if replay else "is left out"
         return plan.noting(f"The provider insists: stored reasoning {done} from now on.", replay_reasoning=replay)
 
-    async def _events(
-        self, client: Any, request: ModelRequest, plan: Plan, deadline: Deadline
-    ) -> AsyncGenerator[Any, None]:
-        body = build_chat_body(
-            request, self._profile, vision=self._endpoint.vision, replay_reasoning=plan.replay_reasoning
-        )
-        from openai import AsyncStream
+    def _complete(self, reader: EventReader, clock: Clock, request: ModelRequest, plan: Plan) -> Reply:
+        if plan.notices:  # the other form has passed
+            learn_replay(self._endpoint.endpoint, request.model, plan.replay_reasoning)
+        return super()._complete(reader, clock, request, plan)
 
-        stream = await deadline.guard(
-            client.post(
-                "/chat/completions",
-                content=encode_body(body),
-                cast_to=object,
-                stream=True,
-                stream_cls=AsyncStream[object],
-            )
+    def _request(self, request: ModelRequest, plan: Plan) -> tuple[str, dict[str, Any]]:
+        endpoint = self._endpoint
+        return "/chat/completions", build_chat_body(
+            request, endpoint.quirks, vision=endpoint.vision, replay_reasoning=plan.replay_reasoning
         )
-        try:
-            async with aclosing(until(aiter(stream), deadline)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            await stream.close()
+
+    def _decoded(self, stream: Any) -> AsyncIterator[Any]:
+        return openai_events(stream)
 
 
 class ChatReader:
@@ -119,13 +110,11 @@ class ChatReader:
             stop_reason=stop_reason,
             stop_details=self._refusal_details() if stop_reason == "refusal" else None,
             usage=chat_usage(self._usage),
-            model_id=self._model,
+            model_id=str(self._model),
         )
 
     def _delta(self, delta: dict[str, Any]) -> Iterator[Delta]:
-        reasoning = delta.get("reasoning_content")
-        if reasoning is None:
-            reasoning = delta.get("reasoning")
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning and (shown := self._parts.thinking("thinking", reasoning)):
             yield shown
         content = delta.get("content")
@@ -138,14 +127,15 @@ class ChatReader:
 
     def _tool_fragment(self, fragment: dict[str, Any]) -> None:
         function = fragment.get("function") or {}
-        arguments = function.get("arguments") or ""
+        arguments = function.get("arguments")
         given = arguments if isinstance(arguments, dict) else None
         self._parts.tool(
             self._calls.key(fragment.get("index"), fragment.get("id"), function.get("name")),
             id=fragment.get("id"),
             name=function.get("name"),
-            arguments="" if given is not None else str(arguments),
+            arguments="" if given is not None else argument_text(arguments),
             input=given,
+            extra=fragment.get(EXTRA),
         )
 
     def _end(self, reason: str) -> None:
@@ -163,7 +153,7 @@ class ChatReader:
 
     def _refusal_details(self) -> dict[str, Any]:
         return {
-            "category": self._finish if self._finish == "content_filter" else "refusal",
+            "category": self._finish if self._finish in ("content_filter", "sensitive") else "refusal",
             "explanation": self._refusal,
         }
 
@@ -174,6 +164,7 @@ class CallKeys:
     def __init__(self) -> None:
         self._ids: list[str] = []  # of the calls seen so far, "" while unknown
         self._by_index: dict[Any, int] = {}
+        self._by_id: dict[str, int] = {}
 
     def key(self, index: Any, call_id: str | None, name: str | None) -> int:
         """The number of the call, counted from 0."""
@@ -182,14 +173,16 @@ class CallKeys:
         if known is None or (call_id and name and self._ids[known] not in ("", call_id)):
             self._ids.append("")
             known = len(self._ids) - 1
-        self._ids[known] = self._ids[known] or call_id or ""
+        if call_id and not self._ids[known]:
+            self._ids[known] = call_id
+            self._by_id.setdefault(call_id, known)
         if index is not None:
             self._by_index[index] = known
         return known
 
     def _without_index(self, call_id: str | None) -> int | None:
-        if call_id and call_id in self._ids:
-            return self._ids.index(call_id)
+        if call_id in self._by_id:
+            return self._by_id[call_id]
         if self._ids and (not call_id or not self._ids[-1]):
             return len(self._ids) - 1
         return None

@@ -1,11 +1,15 @@
 """Makes the runtime for a model choice. Runtimes are cheap; the SDK clients behind them are shared (`clients`)."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from agents_app.runtimes.anthropic_messages import AnthropicMessages
 from agents_app.runtimes.base import Runtime
+from agents_app.runtimes.bedrock_invoke import BedrockInvoke
 from agents_app.runtimes.clients import DEFAULT_LIMITS, Limits, close_clients, warm_up
 from agents_app.runtimes.openai_chat import OpenAIChat
+from agents_app.runtimes.openai_responses import OpenAIResponses
+from agents_app.runtimes.quirks import Quirks
 from agents_app.runtimes.rehearsal import Rehearsal
 from agents_app.runtimes.wire_runtime import Endpoint, WireRuntime
 from halo_project.errors import HaloError
@@ -26,6 +30,10 @@ class Choice(Protocol):
     def api_key(self) -> str | None: ...
     @property
     def vision(self) -> bool: ...
+    @property
+    def secrets(self) -> Mapping[str, str]: ...
+    @property
+    def quirks(self) -> Quirks: ...
 
 
 class RuntimeUnknown(HaloError):
@@ -36,10 +44,10 @@ class RuntimeUnknown(HaloError):
 
 
 _RUNTIMES: dict[str, type[WireRuntime]] = {
-    "anthropic": AnthropicMessages,
     "anthropic-messages": AnthropicMessages,
-    "openai": OpenAIChat,
     "openai-chat": OpenAIChat,
+    "openai-responses": OpenAIResponses,
+    "bedrock-invoke": BedrockInvoke,
 }
 
 
@@ -53,5 +61,7 @@ def create_runtime(choice: Choice, *, limits: Limits = DEFAULT_LIMITS) -> Runtim
         raise RuntimeUnknown(
             f"The provider {choice.provider} names the runtime {choice.runtime!r}; this server has: {known}."
         )
-    endpoint = Endpoint(choice.provider, choice.endpoint, choice.api_key or "", choice.vision, limits)
+    endpoint = Endpoint(
+        choice.provider, choice.endpoint, choice.api_key or "", choice.vision, limits, choice.quirks, choice.secrets
+    )
     return runtime(endpoint)

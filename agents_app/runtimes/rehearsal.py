@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
+from agents_app.runtimes.anthropic_request import usable_messages
 from agents_app.runtimes.base import ModelRequest, Reply, StreamEvent, TextDelta, ThinkingDelta, ToolCall
 from agents_app.runtimes.tool_input import parse_tool_input
 from agents_app.runtimes.usage import make_usage
@@ -137,7 +138,9 @@ def _reply(request: ModelRequest, turn: Turn, answer: str, thinking: str) -> Rep
     blocks: list[Block] = [{"type": "thinking", "thinking": thinking}] if thinking else []
     blocks.append({"type": "text", "text": answer})
     blocks += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input} for call in turn.calls]
-    asked = len(encode_body({"system": request.system, "messages": list(request.messages)}))
+    # Without images: their base64 would count as a million tokens, and the history would be compacted for it.
+    messages = usable_messages(request.messages, vision=False, strip_thinking=False)
+    asked = len(encode_body({"system": request.system, "messages": messages}))
     return Reply(
         blocks=blocks,
         text=answer,

@@ -5,7 +5,7 @@ events. Decides nothing; `errors` does.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 # Errors that come inside a stream have the status 200; their type stands for the status they would have had.
 _STATUS_OF_TYPE = {
@@ -34,6 +34,14 @@ class WireError(Exception):
         self.body = body
 
 
+class NotAStream(Exception):
+    """The endpoint answered with something else than the stream it was asked for. The message may quote it."""
+
+    def __init__(self, message: str, *, kind: Literal["fatal", "network"]):
+        super().__init__(message)
+        self.kind: Literal["fatal", "network"] = kind
+
+
 @dataclass(frozen=True, slots=True)
 class Signals:
     """Facts about a failure. `names` holds the class names of the exception, its bases and its causes' bases."""
@@ -47,7 +55,8 @@ class Signals:
 
 def read_signals(error: BaseException) -> Signals:
     body = _error_object(getattr(error, "body", None)) or _boto_error(error)
-    error_type = _text(body.get("type")) or _text(body.get("code")) or _text(body.get("Code"))
+    kinds = [_text(body.get(key)) for key in ("type", "code", "Code")]
+    error_type = next((kind for kind in kinds if kind and kind != "error"), None)
     return Signals(
         message=_text(body.get("message")) or _text(body.get("Message")) or _words(error),
         status=_status(error, body, error_type),
@@ -59,6 +68,8 @@ def read_signals(error: BaseException) -> Signals:
 
 def _error_object(body: Any) -> dict[str, Any]:
     """The vendor's error object, whether it came bare or wrapped in `{"error": …}`."""
+    if isinstance(body, list) and len(body) == 1:  # so Google's are
+        body = body[0]
     if isinstance(body, dict):
         inner = body.get("error")
         if isinstance(inner, dict):
@@ -81,7 +92,9 @@ def _status(error: BaseException, body: dict[str, Any], error_type: str | None) 
         candidates = [getattr(error, "status_code", None), getattr(response, "status_code", None)]
     candidates += [body.get("status"), body.get("http_code"), body.get("code")]
     for value in candidates:
-        number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+        number = (
+            int(value) if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit() else value
+        )
         if isinstance(number, int) and not isinstance(number, bool) and 300 <= number <= 599:
             return number
     return _STATUS_OF_TYPE.get(error_type or "")
@@ -92,7 +105,7 @@ def _names(error: BaseException, error_type: str | None) -> frozenset[str]:
     if error.__cause__ is not None:
         names |= {cls.__name__ for cls in type(error.__cause__).__mro__}
     if error_type:
-        names.add(error_type)
+        names |= {error_type, error_type[0].upper() + error_type[1:]}  # inside a stream Amazon begins them small
     return frozenset(names)
 
 

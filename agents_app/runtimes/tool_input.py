@@ -6,7 +6,7 @@ Arguments that were cut off must never become an empty input that is then run.
 import logging
 from typing import Any
 
-from agents_app.runtimes.wire import decode_json
+from agents_app.runtimes.wire import decode_json, encode_json
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,13 @@ def parse_tool_input(arguments: str, tool: str) -> tuple[dict[str, Any], str | N
     return {}, f"The arguments of this {tool} call could not be used: {problem}. The tool was not run. " + (
         "Send the call again with complete JSON."
     )
+
+
+def argument_text(arguments: Any) -> str:
+    """Arguments as text, whatever form they came in: some servers send the object, or what is none, instead of JSON."""
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    return encode_json(arguments)
 
 
 def repeats(arguments: str, fragment: str) -> bool:

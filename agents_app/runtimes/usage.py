@@ -18,6 +18,9 @@ def make_usage(*, fresh_input: int, output: int, cache_read: int = 0, cache_writ
     return usage
 
 
+_MOST = 2**53  # more is no count, and no column holds it
+
+
 class AnthropicUsage:
     """Counts are cumulative over a stream and come in pieces, so the highest of each is the right one."""
 
@@ -59,5 +62,17 @@ def chat_usage(usage: Any) -> Usage | None:
     return make_usage(fresh_input=max(0, (prompt or 0) - cached), output=output or 0, cache_read=cached)
 
 
+def responses_usage(usage: Any) -> Usage | None:
+    """From a usage object of the responses protocol; `input_tokens` includes cache hits. None without counts."""
+    if not isinstance(usage, dict):
+        return None
+    given, output = _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
+    if given is None and output is None:
+        return None
+    details = usage.get("input_tokens_details")
+    cached = (_count(details.get("cached_tokens")) if isinstance(details, dict) else None) or 0
+    return make_usage(fresh_input=max(0, (given or 0) - cached), output=output or 0, cache_read=cached)
+
+
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None

@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-def encode_body(body: dict[str, Any], name: str = "request") -> bytes:
+def encode_body(body: Any, name: str = "request") -> bytes:
     """Compact UTF-8 JSON. Raises ModelError (fatal) naming the part that no JSON can hold."""
     try:
         return _encode(body)
@@ -27,6 +27,11 @@ def encode_body(body: dict[str, Any], name: str = "request") -> bytes:
         return _encode(clean(body))
     except (TypeError, ValueError, RecursionError) as error:
         raise unreadable_request(_bad_path(body, name), error) from None
+
+
+def encode_json(value: Any) -> str:
+    """Any JSON value as text."""
+    return encode_body(value, "arguments").decode()
 
 
 def decode_json(text: str) -> Any:

@@ -23,7 +23,8 @@ class ModelReply:
 
     Content: text (a list: one delta each; a string: pieces of `delta_chars` characters, 0 for all at once), thinking,
     signature, redacted, calls, stop_reason (in Anthropic words), stop_details, usage (Anthropic fields; None: untold).
-    events: given literally instead of all that. status other than 200: an HTTP error with `error` as its JSON body.
+    events: given literally instead of all that. `error`: the JSON body of an answer that is none, with `status`.
+    whole: not streamed, though it was asked for.
     Faults: wait_ms before the first byte; delay_ms before each event and before the end; hang after the last event;
     cut_after N events (the socket is closed without an end), end_after N events (a clean end of the body);
     byte_by_byte; newline.
@@ -39,6 +40,7 @@ class ModelReply:
     usage: dict[str, int] | None = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 5})
     delta_chars: int = 0
     events: Sequence[Event] | None = None
+    whole: bool = False
     status: int = 200
     error: Any = None
     headers: dict[str, str] = field(default_factory=dict)

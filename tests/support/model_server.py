@@ -1,8 +1,9 @@
-"""A model provider for tests: speaks Anthropic Messages and chat completions over real HTTP on loopback.
+"""A model provider for tests: speaks every wire protocol of Halo over real HTTP on loopback.
 
 In a test: `with ModelServer() as server: server.script(ModelReply(text="hi")); …; server.requests[0].body`.
 By hand: `python -m tests.support.model_server --port 9600 [--script replies.json] [--loop]`, then point Halo at it with
-ANTHROPIC_BASE_URL=http://127.0.0.1:9600 or OPENAI_BASE_URL=http://127.0.0.1:9600/v1.
+ANTHROPIC_BASE_URL=http://127.0.0.1:9600 or OPENAI_BASE_URL=http://127.0.0.1:9600/v1. OpenAI's responses are under the
+same /v1; for Bedrock the address is the one without it.
 
 Replies are taken from a responder, else from the script in order, else the default. Keys are never recorded.
 """
@@ -17,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote
 
 from tests.support.model_replies import (
     Call,
@@ -26,13 +28,27 @@ from tests.support.model_replies import (
     chat_completion,
     chat_events,
 )
+from tests.support.model_responses import response_object, responses_events
 from tests.support.model_wire import RecordedRequest, Sender, read_request, send_json
 
-__all__ = ["Call", "ModelReply", "ModelServer", "RecordedRequest"]
+__all__ = ["EVENTS", "Call", "ModelReply", "ModelServer", "RecordedRequest"]
 
 Responder = Callable[[dict[str, Any]], ModelReply | None]
 
-_PATHS = {"/v1/messages": "anthropic", "/v1/chat/completions": "chat"}
+_PATHS = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai", "/v1/responses": "responses"}
+_BEDROCK = re.compile(r"/model/(?P<model>[^/?]+)/invoke(?P<streamed>-with-response-stream)?")
+_WHOLE = {
+    "anthropic": anthropic_message,
+    "bedrock": anthropic_message,
+    "openai": chat_completion,
+    "responses": response_object,
+}
+EVENTS = {
+    "anthropic": anthropic_events,
+    "bedrock": anthropic_events,
+    "openai": chat_events,
+    "responses": responses_events,
+}
 _STREAMED = re.compile(rb'"stream"\s*:\s*true')
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"]*)"')
 DEFAULT_REPLY = ModelReply(text="Hello from the model server.")
@@ -41,15 +57,19 @@ DEFAULT_REPLY = ModelReply(text="Hello from the model server.")
 class ModelServer:
     """The server in a thread with its own loop. All methods may be called from any thread."""
 
-    def __init__(self, *, host: str = "127.0.0.1", port: int = 0, default: ModelReply = DEFAULT_REPLY):
+    def __init__(
+        self, *, host: str = "127.0.0.1", port: int = 0, default: ModelReply = DEFAULT_REPLY, record: bool = True
+    ):
         self.requests: list[RecordedRequest] = []
         self.responder: Responder | None = None
         self.default = default
         self.loop_script = False
+        self.answers = 0
         self.connections = 0
         self.open_connections = 0
         self._script: deque[ModelReply] = deque()
         self._host, self._port = host, port
+        self._record = record
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
@@ -133,7 +153,9 @@ class ModelServer:
         number = self.connections
         try:
             while (request := await read_request(reader, writer, number)) is not None:
-                self.requests.append(request)
+                self.answers += 1
+                if self._record:
+                    self.requests.append(request)
                 if not await self._answer(request, reader, writer):
                     break
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -146,25 +168,29 @@ class ModelServer:
         self, request: RecordedRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Send one answer; False when the connection is to be closed."""
-        protocol = _PATHS.get(request.path.partition("?")[0])
+        path = request.path.partition("?")[0]
+        bedrock = _BEDROCK.fullmatch(path)
+        protocol = "bedrock" if bedrock else _PATHS.get(path)
         if request.method != "POST" or protocol is None:
             send_json(writer, 404, {"error": {"type": "not_found_error", "message": f"no {request.path} here"}})
             return True
         reply = self.next_reply(request)
         sender = Sender(request, reply, reader, writer)
+        streamed = bool(bedrock["streamed"] if bedrock else _STREAMED.search(request.raw))
         model = match.group(1).decode() if (match := _MODEL.search(request.raw)) else "?"
+        if bedrock:
+            model = unquote(bedrock["model"])
         if not await sender.pause(reply.wait_ms):
             return False
-        if reply.status != 200:
+        if reply.status != 200 or reply.error is not None:
             error = reply.error if reply.error is not None else {"error": {"message": f"scripted {reply.status}"}}
             send_json(writer, reply.status, error, reply.headers)
-        elif reply.events is None and not _STREAMED.search(request.raw):
-            whole = anthropic_message if protocol == "anthropic" else chat_completion
-            send_json(writer, 200, whole(reply, model, len(self.requests)), reply.headers)
+        elif reply.whole or (reply.events is None and not streamed):
+            send_json(writer, 200, _WHOLE[protocol](reply, model, self.answers), reply.headers)
         else:
-            events = anthropic_events if protocol == "anthropic" else chat_events
-            scripted = reply.events if reply.events is not None else events(reply, model, len(self.requests))
-            if not await sender.stream(scripted):
+            events = EVENTS[protocol]
+            scripted = reply.events if reply.events is not None else events(reply, model, self.answers)
+            if not await sender.stream(scripted, binary=protocol == "bedrock"):
                 return False
         await writer.drain()
         request.answered_at = time.monotonic()
@@ -179,7 +205,8 @@ def main() -> None:
     parser.add_argument("--script", help="a JSON file with a list of replies (fields of ModelReply)")
     parser.add_argument("--loop", action="store_true", help="begin again at the end of the script")
     options = parser.parse_args()
-    server = ModelServer(host=options.host, port=options.port)
+    # Nobody can ask for the requests here, and benches send gigabytes.
+    server = ModelServer(host=options.host, port=options.port, record=False)
     server.loop_script = options.loop
     if options.script:
         entries = json.loads(Path(options.script).read_text(encoding="utf-8"))

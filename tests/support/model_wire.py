@@ -1,4 +1,4 @@
-"""HTTP/1.1 and server-sent events for the model server, on plain asyncio streams, faults included."""
+"""HTTP/1.1 with server-sent events or Amazon's event stream, for the model server, faults included."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from tests.support.event_stream import CONTENT_TYPE, event_message
 from tests.support.model_replies import Event, ModelReply
 
 _SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "cookie", "proxy-authorization")
@@ -42,13 +43,14 @@ class Sender:
     ):
         self._request, self._reply, self._reader, self._writer = request, reply, reader, writer
 
-    async def stream(self, events: Iterable[Event]) -> bool:
-        """Events are made when they are sent, so that a piece of text may hold the time."""
+    async def stream(self, events: Iterable[Event], *, binary: bool = False) -> bool:
+        """Events are made when they are sent, so that a piece of text may hold the time. binary: Amazon's framing."""
         reply, writer = self._reply, self._writer
+        kind = CONTENT_TYPE if binary else "text/event-stream"
         extra = "".join(f"{name}: {value}\r\n" for name, value in reply.headers.items())
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{extra}Transfer-Encoding: chunked\r\n\r\n"
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{extra}Transfer-Encoding: chunked\r\n\r\n"
         limit = reply.cut_after if reply.cut_after is not None else reply.end_after
-        frames = (_frame(event, reply.newline) for event in islice(events, limit))
+        frames = (event_message(event) if binary else _frame(event, reply.newline) for event in islice(events, limit))
         if reply.plain:
             body = b"".join(frames)
             writer.write(head.encode() + (_chunk(body) if body else b"") + b"0\r\n\r\n")
@@ -132,9 +134,13 @@ async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> b
 
 
 def send_json(writer: asyncio.StreamWriter, status: int, data: Any, headers: dict[str, str] | None = None) -> None:
-    body = data.encode() if isinstance(data, str) else json.dumps(data, ensure_ascii=False).encode()
+    if isinstance(data, bytes):
+        body = data
+    else:
+        body = data.encode() if isinstance(data, str) else json.dumps(data, ensure_ascii=False).encode()
     extra = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
-    head = f"HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(body)}\r\n\r\n"
+    kind = "" if "Content-Type" in (headers or {}) else "Content-Type: application/json\r\n"
+    head = f"HTTP/1.1 {status} Scripted\r\n{kind}{extra}Content-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
 
 

@@ -1,15 +1,27 @@
 """Calls a runtime the way the engine does, and keeps what came."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from agents_app.config.registry import Registry, load_registry
 from agents_app.runtimes.base import ModelRequest, Reply, Runtime, TextDelta, ThinkingDelta
 from agents_app.runtimes.clients import DEFAULT_LIMITS, Limits
+from agents_app.runtimes.quirks import PLAIN, Quirks
 from agents_app.runtimes.registry import create_runtime
+from halo_project.layout import HomeLayout
 from tests.support.model_server import ModelServer
 
-WIRES = ("anthropic", "openai")
+RUNTIME_OF = {
+    "anthropic": "anthropic-messages",
+    "openai": "openai-chat",
+    "responses": "openai-responses",
+    "bedrock": "bedrock-invoke",
+}
+WIRES = tuple(RUNTIME_OF)
+AWS_KEYS = {"access_key_id": "AKIATESTTESTTEST", "secret_access_key": "aws-test-0123456789abcdef"}
+SECRETS: Mapping[str, Mapping[str, str]] = {wire: AWS_KEYS if wire == "bedrock" else {} for wire in WIRES}
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -22,6 +34,8 @@ class Choice:
     endpoint: str
     api_key: str | None = KEY
     vision: bool = True
+    quirks: Quirks = PLAIN
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -40,11 +54,53 @@ class Answer:
         return "".join(delta.text for delta in self.deltas if isinstance(delta, ThinkingDelta))
 
 
+def bundled() -> Registry:
+    """The rows that come with Halo, whatever this machine's own home holds."""
+    return load_registry(HomeLayout(Path("/nowhere")))
+
+
+def quirks_of(provider: str, model: str = "") -> Quirks:
+    """As the bundled row has them; plain ones for a provider without a row."""
+    registry = bundled()
+    row = registry.providers.get(provider)
+    return PLAIN if row is None else registry.quirks(row, row.default_endpoint or "", model)
+
+
 def runtime_for(
-    server: ModelServer, wire: str, *, provider: str = "", vision: bool = True, limits: Limits = DEFAULT_LIMITS
+    server: ModelServer,
+    wire: str,
+    *,
+    provider: str = "",
+    vision: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    quirks: Quirks | None = None,
 ) -> Runtime:
-    endpoint = server.url if wire == "anthropic" else server.chat_url
-    return create_runtime(Choice(provider or wire, wire, endpoint, vision=vision), limits=limits)
+    """A runtime of one of `WIRES`; with a `provider`, having the quirks of its bundled row."""
+    quirks = quirks if quirks is not None else quirks_of(provider)
+    return create_runtime(
+        Choice(provider or wire, RUNTIME_OF[wire], endpoint_of(server, wire), KEY, vision, quirks, SECRETS[wire]),
+        limits=limits,
+    )
+
+
+def runtime_at(endpoint: str, wire: str, *, api_key: str | None = KEY) -> Runtime:
+    """A runtime for any address."""
+    return create_runtime(Choice("p", RUNTIME_OF[wire], endpoint, api_key, secrets=SECRETS[wire]))
+
+
+def history_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages or items of a request, without the system prompt."""
+    return [item for item in body.get("messages") or body["input"] if item.get("role") not in ("system", "developer")]
+
+
+def newest_text(body: dict[str, Any]) -> str:
+    """The words of the newest message, when it is nothing but text."""
+    content = history_of(body)[-1]["content"]
+    return content if isinstance(content, str) else str(content[0]["text"])
+
+
+def endpoint_of(server: ModelServer, wire: str) -> str:
+    return server.chat_url if wire in ("openai", "responses") else server.url
 
 
 def user(*blocks: str | dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from agents_app.config.model_choice import ModelChoice
+from agents_app.engine import texts
 from agents_app.engine.control import CutOff, RoundControl
-from agents_app.engine.loop import Round, RoundSetup
+from agents_app.engine.loop import MOST_PAUSES, Round, RoundSetup
 from agents_app.engine.retry import RetryPolicy
+from agents_app.images import image_block
 from agents_app.runtimes.base import ModelRequest, ToolSpec
 from agents_app.runtimes.registry import create_runtime
-from agents_app.tools.base import ToolContext
+from agents_app.tools.base import ToolContext, ToolResult
 from agents_app.tools.registry import tools_for
 from sessions_app.raw_repair import repair
 from tests.support.memory_transcript import MemoryTranscript
@@ -26,7 +28,7 @@ def server():
         yield running
 
 
-def make_round(server, transcript, workspace: Path, control: RoundControl | None = None) -> Round:
+def make_round(server, transcript, workspace: Path, control: RoundControl | None = None, tools=None) -> Round:
     choice = ModelChoice(
         provider="anthropic",
         runtime="anthropic-messages",
@@ -35,7 +37,7 @@ def make_round(server, transcript, workspace: Path, control: RoundControl | None
         label="",
         api_key="k",
     )
-    tools = tools_for(TOOLS)
+    tools = tools if tools is not None else tools_for(TOOLS)
     specs = [ToolSpec(tool.name, tool.description, tool.input_schema) for tool in tools.values()]
     setup = RoundSetup(
         agent_name="Default",
@@ -201,9 +203,53 @@ async def test_P14_images_a_model_refuses_are_taken_out_once(server, tmp_path):
 
 
 @pytest.mark.asyncio
+async def test_a_request_that_is_too_big_without_any_image_is_not_repeated(server, tmp_path):
+    server.script(ModelReply(status=413, error={"error": {"type": "request_too_large", "message": "too many bytes"}}))
+    transcript = MemoryTranscript("[s] look")
+    result = await make_round(server, transcript, tmp_path).run()
+    assert result.status == "failed" and len(server.requests) == 1
+
+
+@pytest.mark.asyncio
+async def test_the_limit_of_a_result_is_for_its_text_and_leaves_its_image_whole(server, tmp_path):
+    class Painter:
+        name, description, input_schema = "paint", "Paints.", {"type": "object", "properties": {}}
+
+        async def run(self, input, context):
+            return ToolResult("x" * 100_000, images=[image_block(b"i" * 60_000, "image/png")])
+
+    server.script(ModelReply(calls=[Call("paint", {}, "c1")]), ModelReply(text="ok"))
+    transcript = MemoryTranscript("[s] paint")
+    round_ = make_round(server, transcript, tmp_path, tools={"paint": Painter()})
+    assert (await round_.run()).status == "done"
+    text, image = server.requests[1].body["messages"][-1]["content"][0]["content"]
+    assert text["text"].startswith("x" * 8000 + "\n\n[Content truncated") and len(text["text"]) < 8300
+    assert image == image_block(b"i" * 60_000, "image/png")
+    assert transcript.outputs()["c1"].startswith("x" * 65_536) and len(transcript.outputs()["c1"]) < 65_800
+
+
+@pytest.mark.asyncio
 async def test_a_lost_lease_writes_nothing_more(server, tmp_path):
     server.script(ModelReply(text=["Once ", "upon "], hang=True))
     transcript, control = MemoryTranscript("[s] tell"), RoundControl()
     round_ = make_round(server, transcript, tmp_path, control)
     await run_and_cut(round_, control, CutOff.LOST, lambda: "chat:stream" in transcript.types())
     assert len(transcript.raw.messages) == 1 and transcript.saves == []
+
+
+@pytest.mark.asyncio
+async def test_a_paused_turn_goes_on_with_what_was_said(server, tmp_path):
+    server.script(ModelReply(text="First half, ", stop_reason="pause_turn"), ModelReply(text="second half."))
+    transcript = MemoryTranscript("[s] go")
+    result = await make_round(server, transcript, tmp_path).run()
+    assert (result.status, result.final_output) == ("done", "First half, second half.")
+    assert [message["role"] for message in server.requests[1].body["messages"]] == ["user", "assistant"]
+
+
+@pytest.mark.asyncio
+async def test_pauses_without_end_end(server, tmp_path):
+    server.default = ModelReply(text="more ", stop_reason="pause_turn")
+    transcript = MemoryTranscript("[s] go")
+    result = await make_round(server, transcript, tmp_path).run()
+    assert result.status == "done" and len(server.requests) == MOST_PAUSES + 1
+    assert texts.PAUSES in str(transcript.state.rows)

@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 
 from agents_app.runtimes.errors import ModelError, StreamTruncated, classify
-from agents_app.runtimes.registry import create_runtime
 from agents_app.runtimes.scrub import scrub
 from agents_app.runtimes.signals import WireError
 from tests.support.model_server import ModelReply, ModelServer
-from tests.support.runtime_calls import KEY, WIRES, Choice, ask, runtime_for
+from tests.support.runtime_calls import KEY, WIRES, ask, endpoint_of, runtime_at, runtime_for
 
 both_wires = pytest.mark.parametrize("wire", WIRES)
 
 BY_STATUS = {
-    400: "fatal", 401: "account", 402: "account", 403: "account", 404: "fatal", 408: "transient", 413: "fatal",
+    400: "fatal", 401: "account", 402: "account", 403: "account", 404: "fatal", 408: "transient", 413: "image",
     422: "fatal", 429: "throttled", 500: "transient", 502: "transient", 503: "transient", 504: "transient",
     529: "transient",
 }  # fmt: skip
@@ -46,6 +45,13 @@ async def test_the_status_decides(server: ModelServer, wire: str, status: int) -
         (400, "Multimodal data is corrupted", "image"),
         (400, "messages.1.content.0.image: Could not process image", "image"),
         (422, "Could not process image", "image"),
+        (400, "messages.0.content.2.image.source.base64: image exceeds 5 MB maximum: 5272940 > 5242880", "image"),
+        (400, "messages.7.content.2: At least one of the image dimensions exceed max allowed size: 8000 px", "image"),
+        (400, "image.source.base64.data: Image does not match the provided media type image/png", "image"),
+        (400, "specified using the image/png media type, but the image appears to be a image/jpeg image", "image"),
+        (400, "too many images and documents: 104 + 1 > 100", "image"),
+        (400, "You uploaded an unsupported image. Please make sure your image is valid.", "image"),
+        (400, "The image data you provided does not represent a valid image.", "image"),
     ],
 )
 async def test_words_are_read_only_where_the_status_says_nothing(
@@ -82,7 +88,7 @@ async def test_the_key_is_in_no_message_and_no_chained_error(server: ModelServer
 
 @both_wires
 async def test_a_server_that_is_not_there_is_network(wire: str) -> None:
-    runtime = create_runtime(Choice("nowhere", wire, "http://127.0.0.1:9"))
+    runtime = runtime_at("http://127.0.0.1:9", wire)
     with pytest.raises(ModelError) as failure:
         await ask(runtime)
     assert failure.value.kind == "network"
@@ -93,17 +99,16 @@ async def test_a_server_that_is_not_there_is_network(wire: str) -> None:
 @pytest.mark.parametrize("endpoint", ["", "nonsense", "ftp://127.0.0.1/x"])
 async def test_a_wrong_address_is_fatal_and_points_at_the_endpoint(wire: str, endpoint: str) -> None:
     with pytest.raises(ModelError) as failure:
-        await ask(create_runtime(Choice("p", wire, endpoint)))
+        await ask(runtime_at(endpoint, wire))
     assert failure.value.kind == "fatal"
     assert "endpoint" in failure.value.message
 
 
 @both_wires
 async def test_a_key_that_no_header_can_hold_is_no_secret_leak(server: ModelServer, wire: str) -> None:
-    endpoint = server.url if wire == "anthropic" else server.chat_url
     secret = "geheim\nzeile-密"
     with pytest.raises(ModelError) as failure:
-        await ask(create_runtime(Choice("p", wire, endpoint, api_key=secret)))
+        await ask(runtime_at(endpoint_of(server, wire), wire, api_key=secret))
     assert failure.value.kind == "account"
     assert "geheim" not in failure.value.message
 

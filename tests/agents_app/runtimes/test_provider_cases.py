@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 
+from agents_app.runtimes import assembler
 from agents_app.runtimes.errors import ModelError, StreamTruncated
-from tests.support.model_replies import anthropic_events, chat_events
-from tests.support.model_server import Call, ModelReply, ModelServer
-from tests.support.runtime_calls import WIRES, Answer, ask, assistant, request, runtime_for, tool_inputs, user
+from agents_app.runtimes.tool_input import repeats
+from tests.support.model_server import EVENTS, Call, ModelReply, ModelServer
+from tests.support.runtime_calls import (
+    WIRES,
+    Answer,
+    ask,
+    assistant,
+    history_of,
+    newest_text,
+    request,
+    runtime_for,
+    tool_inputs,
+    user,
+)
 
 both_wires = pytest.mark.parametrize("wire", WIRES)
 ARGUMENTS = '{"path": "文件.txt", "text": "a \\"b\\" {c} 🎉"}'
@@ -101,12 +113,28 @@ async def test_P3_a_last_fragment_that_repeats_everything_is_not_appended(server
     assert tool_inputs(answer) == [("write", PARSED, None)]
 
 
+def test_P3_long_arguments_are_not_looked_through_for_each_fragment(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def watched(arguments: str, fragment: str) -> bool:
+        looked_at.append(len(arguments))
+        return repeats(arguments, fragment)
+
+    monkeypatch.setattr(assembler, "repeats", watched)
+    parts = assembler.Assembler()
+    pieces = ['{"content": "', *(f"{number:038d} }}" for number in range(2_000)), '"}']
+    for piece in pieces:
+        parts.tool(0, id="a", name="write", arguments=piece)
+    assert sum(looked_at) < 16 * len("".join(pieces))
+    assert parts.finish().tool_calls[0].input == {"content": "".join(pieces[1:-1])}
+
+
 @both_wires
 @pytest.mark.parametrize("text", ["", "Some words first."])
 async def test_P6_a_stream_cut_in_the_arguments_is_never_a_call(server: ModelServer, wire: str, text: str) -> None:
     reply = ModelReply(text=text, calls=[Call("rm", {"path": "/tmp/some/long/path"})], delta_chars=4)
-    events = list((anthropic_events if wire == "anthropic" else chat_events)(reply, "m", 1))
-    inside = len(events) - (6 if wire == "anthropic" else 4)
+    events = list(EVENTS[wire](reply, "m", 1))
+    inside = len(events) - (4 if wire == "openai" else 6)
     for cut in (inside - 2, inside):
         server.script(ModelReply(events=events, cut_after=cut), ModelReply(events=events, end_after=cut))
         for _ in range(2):
@@ -167,7 +195,7 @@ async def test_P7_a_finish_reason_without_done_is_whole(server: ModelServer) -> 
 @pytest.mark.parametrize("how", ["cut_after", "end_after"])
 async def test_P8_cut_off_only_when_both_end_events_are_missing(server: ModelServer, how: str) -> None:
     reply = ModelReply(thinking="hm", text="words", calls=[Call("now", {"a": 1})])
-    events = list(anthropic_events(reply, "m", 1))
+    events = list(EVENTS["anthropic"](reply, "m", 1))
     for cut in range(1, len(events) - 1):
         server.script(ModelReply(events=events, **{how: cut}))
         with pytest.raises(ModelError) as failure:
@@ -196,7 +224,7 @@ async def test_P10_a_pair_split_over_two_deltas_is_joined(server: ModelServer, w
     """Some servers cut text by UTF-16 units; each event is then valid JSON with half an emoji."""
     server.script(ModelReply(text=["a", "HALF1", "HALF2", "z"]))
     halves = {"HALF1": "\\ud83c", "HALF2": "\\udf89"}
-    events = list((anthropic_events if wire == "anthropic" else chat_events)(server.next_reply(None), "m", 1))
+    events = list(EVENTS[wire](server.next_reply(None), "m", 1))
     server.script(ModelReply(events=[_as_data(event, halves) for event in events]))
     answer = await ask(runtime_for(server, wire))
     assert answer.text == answer.reply.text == "a🎉z"
@@ -347,16 +375,25 @@ async def test_P18_results_first_and_together_then_the_rest(server: ModelServer,
     first, second, third = results("a", "b", "c")
     second["content"] = [{"type": "text", "text": "a picture"}, IMAGE]
     await ask(runtime_for(server, wire), request(user("go"), THREE, user(first, "queued words", second, third)))
-    sent = server.requests[0].body["messages"]
-    if wire == "anthropic":
+    sent = history_of(server.requests[0].body)
+    if wire in ("anthropic", "bedrock"):
         assert [b["type"] for b in sent[2]["content"]] == ["tool_result", "tool_result", "tool_result", "text"]
+        assert sent[2]["content"][1]["content"][1] == IMAGE
         return
-    assert [m["role"] for m in sent[3:]] == ["tool", "tool", "tool", "user"]
-    assert sent[4]["content"].startswith("a picture")
-    parts = sent[6]["content"]
-    assert [part["type"] for part in parts] == ["text", "image_url", "text"]
-    assert parts[1]["image_url"]["url"] == "data:image/png;base64,aGk="
-    assert parts[2]["text"] == "queued words"
+    *answered, last = sent[-4:]
+    kinds = {"tool", "function_call_output"}
+    assert all(item.get("role", item.get("type")) in kinds for item in answered)
+    assert str(answered[1].get("content") or answered[1].get("output")).startswith("a picture")
+    assert last["role"] == "user"
+    image = "image_url" if wire == "openai" else "input_image"
+    assert [part["type"].removeprefix("input_") for part in last["content"]] == [
+        "text",
+        image.removeprefix("input_"),
+        "text",
+    ]
+    url = last["content"][1]["image_url"]
+    assert (url["url"] if wire == "openai" else url) == "data:image/png;base64,aGk="
+    assert last["content"][2]["text"] == "queued words"
 
 
 @both_wires
@@ -394,9 +431,9 @@ async def test_P23_what_no_json_can_hold_is_named_before_anything_is_sent(server
     with pytest.raises(ModelError) as failure:
         await ask(runtime_for(server, wire), request(user("go"), bad, RESULT))
     assert failure.value.kind == "fatal"
-    assert {"anthropic": "messages[1].content[0].input.x[0]", "openai": "ls call c1.x[0]"}[
-        wire
-    ] in failure.value.message
+    in_place, in_text = "messages[1].content[0].input.x[0]", "ls call c1.x[0]"
+    where = in_place if wire in ("anthropic", "bedrock") else in_text
+    assert where in failure.value.message
     assert server.requests == []
 
 
@@ -421,9 +458,7 @@ async def test_S20_nor_the_transcript(server: ModelServer, wire: str) -> None:
 @both_wires
 async def test_many_calls_at_once_do_not_mix(server: ModelServer, wire: str) -> None:
     def echo(body: dict[str, Any]) -> ModelReply:
-        content = body["messages"][-1]["content"]
-        text = content if isinstance(content, str) else content[0]["text"]
-        return ModelReply(text=f"to {text}", delta_chars=5, delay_ms=1)
+        return ModelReply(text=f"to {newest_text(body)}", delta_chars=5, delay_ms=1)
 
     server.respond(echo)
     answers = await asyncio.gather(*(ask(runtime_for(server, wire), request(user(f"number {n}"))) for n in range(30)))

@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 
 from agents_app.runtimes.anthropic_messages import AnthropicMessages
-from agents_app.runtimes.clients import ClientKey, Limits, client_for, close_clients, is_loopback
+from agents_app.runtimes.bedrock_invoke import BedrockInvoke
+from agents_app.runtimes.clients import MOST_CLIENTS, ClientKey, Limits, client_for, close_clients, is_loopback
 from agents_app.runtimes.openai_chat import OpenAIChat
+from agents_app.runtimes.openai_responses import OpenAIResponses
 from agents_app.runtimes.registry import RuntimeUnknown, create_runtime
 from agents_app.runtimes.rehearsal import Rehearsal
 from tests.support.model_server import ModelServer
-from tests.support.runtime_calls import KEY, WIRES, Choice, ask, runtime_for
+from tests.support.runtime_calls import AWS_KEYS, KEY, WIRES, Choice, ask, endpoint_of, runtime_at, runtime_for
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("anthropic-messages", AnthropicMessages), ("anthropic", AnthropicMessages), ("openai-chat", OpenAIChat),
-     ("openai", OpenAIChat), ("rehearsal", Rehearsal)],
+    [("anthropic-messages", AnthropicMessages), ("openai-chat", OpenAIChat), ("openai-responses", OpenAIResponses),
+     ("bedrock-invoke", BedrockInvoke), ("rehearsal", Rehearsal)],
 )  # fmt: skip
 def test_each_runtime_name_has_its_class(name: str, kind: type) -> None:
     assert type(create_runtime(Choice("p", name, "http://127.0.0.1:1"))) is kind
@@ -36,29 +38,44 @@ def key(endpoint: str = "http://127.0.0.1:1", api_key: str = KEY, sdk: str = "an
     return ClientKey(sdk, endpoint, api_key, Limits())
 
 
+async def client_of(asked: ClientKey) -> object:
+    async with client_for(asked) as client:
+        return client
+
+
 async def test_clients_are_shared_by_endpoint_and_key_only() -> None:
-    same = await asyncio.gather(*(client_for(key()) for _ in range(5)))
+    same = await asyncio.gather(*(client_of(key()) for _ in range(5)))
     assert len({id(client) for client in same}) == 1
-    others = [await client_for(key(endpoint="http://127.0.0.1:2")), await client_for(key(api_key="other"))]
+    others = [await client_of(key(endpoint="http://127.0.0.1:2")), await client_of(key(api_key="other"))]
     assert len({id(client) for client in [same[0], *others]}) == 3
     await close_clients()
     assert same[0].is_closed()
-    assert await client_for(key()) is not same[0]
+    assert await client_of(key()) is not same[0]
+    await close_clients()
+
+
+async def test_clients_of_keys_that_nobody_uses_any_more_are_closed() -> None:
+    async with client_for(key(api_key="in use")) as used:
+        first = await client_of(key(api_key="first"))
+        for number in range(MOST_CLIENTS):
+            await client_of(key(api_key=f"rotated {number}"))
+        assert first.is_closed() and not used.is_closed()
+        assert await client_of(key(api_key="in use")) is used
     await close_clients()
 
 
 async def test_a_cancelled_waiter_does_not_take_the_client_away() -> None:
-    first = asyncio.create_task(client_for(key()))
-    second = asyncio.create_task(client_for(key()))
+    first = asyncio.create_task(client_of(key()))
+    second = asyncio.create_task(client_of(key()))
     await asyncio.sleep(0)
     first.cancel()
-    assert await second is await client_for(key())
+    assert await second is await client_of(key())
     await close_clients()
 
 
 def test_each_loop_has_its_own_clients() -> None:
     async def client_and_close() -> int:
-        client = await client_for(key())
+        client = await client_of(key())
         await close_clients()
         return id(client), client
 
@@ -96,17 +113,22 @@ async def test_only_the_given_key_is_sent(server: ModelServer, wire: str, monkey
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_endpoint_with_or_without_a_slash_or_version(server: ModelServer, wire: str) -> None:
-    base = server.url if wire == "anthropic" else server.chat_url
+    base = endpoint_of(server, wire)
     endpoints = [base, base + "/"] + ([base + "/v1"] if wire == "anthropic" else [])
     for endpoint in endpoints:
-        await ask(create_runtime(Choice("p", wire, endpoint)))
+        await ask(runtime_at(endpoint, wire))
     assert {sent.path for sent in server.requests} == {
-        "/v1/messages" if wire == "anthropic" else "/v1/chat/completions"
+        {
+            "anthropic": "/v1/messages",
+            "openai": "/v1/chat/completions",
+            "responses": "/v1/responses",
+            "bedrock": "/model/test-model/invoke-with-response-stream",
+        }[wire]
     }
 
 
 async def test_an_open_server_needs_no_key(server: ModelServer) -> None:
-    assert (await ask(create_runtime(Choice("ollama", "openai", server.chat_url, api_key=None)))).text
+    assert (await ask(runtime_at(server.chat_url, "openai", api_key=None))).text
 
 
 def test_making_a_runtime_imports_no_sdk_and_no_django() -> None:
@@ -114,7 +136,7 @@ def test_making_a_runtime_imports_no_sdk_and_no_django() -> None:
         "import sys\n"
         "from agents_app.runtimes.registry import create_runtime\n"
         "from tests.support.runtime_calls import Choice\n"
-        "create_runtime(Choice('p', 'anthropic', 'http://127.0.0.1:1'))\n"
+        "create_runtime(Choice('p', 'anthropic-messages', 'http://127.0.0.1:1'))\n"
         "print([name for name in ('anthropic', 'openai', 'httpx2', 'django') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path.cwd(), check=True)
@@ -122,5 +144,6 @@ def test_making_a_runtime_imports_no_sdk_and_no_django() -> None:
 
 
 def test_secrets_are_in_no_representation() -> None:
-    runtime = create_runtime(Choice("p", "anthropic", "http://127.0.0.1:1"))
+    runtime = runtime_at("http://127.0.0.1:1", "bedrock")
     assert KEY not in repr(vars(runtime))
+    assert not any(value in repr(vars(runtime)) for value in AWS_KEYS.values())

@@ -100,4 +100,7 @@ async def test_usage_is_an_estimate_and_says_so() -> None:
 async def test_images_and_nothing_at_all() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     assert (await say(user("see", image))).text == "You said: see\nYou sent 1 image."
+    image["source"]["data"] = "A" * 4_000_000
+    reply = (await say(user("see", image))).reply
+    assert reply.usage["inputTokens"] < 1000, "base64 is no text"
     assert (await say(user(""))).text == "You said nothing."

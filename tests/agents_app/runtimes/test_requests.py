@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from agents_app.runtimes.anthropic_request import build_body, usable_messages
-from agents_app.runtimes.base import Thinking
-from agents_app.runtimes.chat_profiles import chat_profile
+from agents_app.runtimes.base import Thinking, ToolSpec
 from agents_app.runtimes.chat_request import build_chat_body, chat_messages
 from agents_app.runtimes.wire import clean_text, decode_json, encode_body
-from tests.support.runtime_calls import assistant, request, user
+from tests.support.runtime_calls import assistant, quirks_of, request, user
 
 TOOL_USE = {"type": "tool_use", "id": "c1", "name": "ls", "input": {"path": "文件"}}
 RESULT = {"type": "tool_result", "tool_use_id": "c1", "content": "ok"}
@@ -22,9 +21,9 @@ def body(*messages: dict[str, Any], **options: Any) -> dict[str, Any]:
 
 
 def chat(provider: str, *messages: dict[str, Any], model: str = "m", **options: Any) -> dict[str, Any]:
-    profile = chat_profile(provider, "")
+    quirks = quirks_of(provider, model)
     asked = replace(request(*messages, **options), model=model)
-    return build_chat_body(asked, profile, vision=True, replay_reasoning=profile.replay_reasoning)
+    return build_chat_body(asked, quirks, vision=True, replay_reasoning=quirks.replay_reasoning)
 
 
 def test_an_effort_is_adaptive_thinking() -> None:
@@ -58,13 +57,35 @@ def test_no_thinking_field_when_unasked(thinking: Thinking | None) -> None:
     ("caching", "mark"),
     [(True, {"type": "ephemeral"}), ("5m", {"type": "ephemeral"}), ("1h", {"type": "ephemeral", "ttl": "1h"})],
 )
-def test_cache_marks_stand_on_the_system_and_the_last_user_block(caching: bool | str, mark: dict[str, str]) -> None:
-    history = [user("a"), assistant(TOOL_USE), user(RESULT, "b")]
-    sent = body(*history, prompt_caching=caching)
+def test_cache_marks_stand_on_system_tools_and_the_last_two_user_turns(
+    caching: bool | str, mark: dict[str, str]
+) -> None:
+    tools = [ToolSpec(name, "", {"type": "object"}) for name in ("ls", "cat")]
+    history = [user("first"), assistant("x"), user("a"), assistant(TOOL_USE), user(RESULT, "b")]
+    sent = body(*history, prompt_caching=caching, tools=tools)
     assert sent["system"][0]["cache_control"] == mark
+    assert ["cache_control" in tool for tool in sent["tools"]] == [False, True]
     assert sent["messages"][-1]["content"][-1] == {"type": "text", "text": "b", "cache_control": mark}
-    assert str(sent).count("cache_control") == 2
+    assert sent["messages"][-3]["content"][-1] == {"type": "text", "text": "a", "cache_control": mark}
+    assert str(sent).count("cache_control") == 4, "vendors refuse a fifth"
     assert "cache_control" not in str(history)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "mark"),
+    [
+        ("anthropic", "m", {"type": "ephemeral", "ttl": "1h"}),
+        ("mimo", "mimo-v2.5", {"type": "ephemeral", "ttl": "1h"}),
+        ("aws-bedrock-claude-invoke", "m", {"type": "ephemeral", "ttl": "1h"}),
+        ("qwen", "qwen3.7-max", {"type": "ephemeral"}),
+        ("minimax", "MiniMax-M2.7", {"type": "ephemeral"}),
+        ("minimax", "MiniMax-M3", None),
+    ],
+)
+def test_cache_marks_as_each_vendor_takes_them(provider: str, model: str, mark: dict[str, str] | None) -> None:
+    asked = request(user("a"), prompt_caching="1h")
+    sent = build_body(asked, vision=True, strip_thinking=False, quirks=quirks_of(provider, model))
+    assert sent["system"][0].get("cache_control") == mark
 
 
 def test_no_cache_marks_when_caching_is_off() -> None:
@@ -111,7 +132,7 @@ def test_reasoning_vendors_get_the_field_on_every_assistant_turn() -> None:
         ("deepseek", "m", Thinking(effort="max"), {"thinking": {"type": "enabled"}, "reasoning_effort": "max"}),
         ("deepseek", "m", Thinking(effort="disabled"), {"thinking": {"type": "disabled"}}),
         ("doubao", "m", Thinking(effort="low"), {"thinking": {"type": "enabled"}}),
-        ("kimi", "kimi-k3", Thinking(effort="high"), {"reasoning_effort": "max"}),
+        ("kimi", "kimi-k3", Thinking(effort="max"), {"reasoning_effort": "max"}),
         ("kimi", "kimi-k2.6", Thinking(effort="high"), {}),
         ("kimi", "kimi-k2.6", Thinking(enabled=False), {"thinking": {"type": "disabled"}}),
     ],
@@ -124,14 +145,15 @@ def test_thinking_is_asked_for_as_each_vendor_knows_it(
 
 
 def test_the_output_limit_has_the_name_the_endpoint_knows() -> None:
-    assert "max_tokens" in chat("openai")
-    assert "max_completion_tokens" in chat("deepseek")
-    assert chat_profile("openai", "https://api.openai.com/v1").max_tokens_field == "max_completion_tokens"
+    assert "max_tokens" in chat("some-gateway")
+    assert "max_tokens" in chat("deepseek"), "it ignores the other name"
+    assert "max_completion_tokens" in chat("kimi")
+    assert "max_completion_tokens" in chat("openai")
 
 
 def test_the_cache_key_goes_only_to_those_who_use_it() -> None:
     assert chat("kimi", cache_key="s1")["prompt_cache_key"] == "s1"
-    assert "prompt_cache_key" not in chat("openai", cache_key="s1")
+    assert "prompt_cache_key" not in chat("deepseek", cache_key="s1")
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,23 @@ import time
 
 import pytest
 
+from agents_app.runtimes.anthropic_request import NO_IMAGE
 from agents_app.runtimes.base import TextDelta, Thinking, ToolSpec
 from agents_app.runtimes.clients import Limits
 from agents_app.runtimes.errors import ModelError
 from tests.support.model_server import Call, ModelReply, ModelServer
-from tests.support.runtime_calls import KEY, WIRES, ask, request, runtime_for, tool_inputs, user
+from tests.support.runtime_calls import (
+    KEY,
+    WIRES,
+    ask,
+    assistant,
+    history_of,
+    newest_text,
+    request,
+    runtime_for,
+    tool_inputs,
+    user,
+)
 
 both_wires = pytest.mark.parametrize("wire", WIRES)
 MIXED = 'Grüße, 你好世界 🎉👩\u200d👩\u200d👧 é\u0301 \u2028\u2029\x85 "quoted" \\back\\ \t end\n'
@@ -31,8 +43,7 @@ async def test_every_character_survives_in_both_directions(server: ModelServer, 
     answer = await ask(runtime_for(server, wire), request(user(MIXED)))
     assert answer.text == answer.reply.text == MIXED
     assert tool_inputs(answer) == [("write", {"text": MIXED}, None)]
-    content = server.requests[0].body["messages"][-1]["content"]
-    assert (content if isinstance(content, str) else content[0]["text"]) == MIXED
+    assert newest_text(server.requests[0].body) == MIXED
 
 
 @both_wires
@@ -116,8 +127,8 @@ async def test_the_request_is_authenticated_and_carries_tools(server: ModelServe
     sent = server.requests[0]
     assert sent.had_key
     assert KEY not in str(sent.headers)
-    assert sent.body["stream"] is True
-    assert sent.body["max_tokens"] == 99
+    assert sent.body.get("stream") is (None if wire == "bedrock" else True), "there the address says it"
+    assert sent.body["max_output_tokens" if wire == "responses" else "max_tokens"] == 99
     assert "bash" in str(sent.body["tools"])
 
 
@@ -202,6 +213,49 @@ async def test_images_are_noted_for_a_model_that_sees_none(server: ModelServer, 
     sent = server.requests[0].raw.decode()
     assert "aGk=" not in sent
     assert sent.count("cannot see images") == 2
+
+
+SEEN = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+LOOKED = (
+    user("look"),
+    assistant({"type": "tool_use", "id": "c1", "name": "view_image", "input": {"path": "a.png"}}),
+    user({"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a.png: image/png"}, SEEN]}),
+)
+
+
+@both_wires
+async def test_an_image_in_a_result_has_the_shape_of_its_protocol(server: ModelServer, wire: str) -> None:
+    await ask(runtime_for(server, wire), request(*LOOKED))
+    sent = history_of(server.requests[0].body)
+    if wire in ("anthropic", "bedrock"):
+        assert sent == list(LOOKED)
+        return
+    result, following = sent[-2:]
+    told = "a.png: image/png\n[The image follows in the next message.]"
+    label = "Images of the tool result c1:"
+    if wire == "openai":
+        assert result == {"role": "tool", "tool_call_id": "c1", "content": told}
+        shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+        assert following == {"role": "user", "content": [{"type": "text", "text": label}, shown]}
+    else:
+        assert result == {"type": "function_call_output", "call_id": "c1", "output": told}
+        shown = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+        assert following == {"role": "user", "content": [{"type": "input_text", "text": label}, shown]}
+
+
+@both_wires
+async def test_an_image_in_a_result_is_noted_where_it_stood_for_a_model_that_sees_none(
+    server: ModelServer, wire: str
+) -> None:
+    await ask(runtime_for(server, wire, vision=False), request(*LOOKED))
+    sent = history_of(server.requests[0].body)
+    words = "a.png: image/png"
+    if wire in ("anthropic", "bedrock"):
+        assert sent[2]["content"][0]["content"] == [{"type": "text", "text": words}, {"type": "text", "text": NO_IMAGE}]
+    else:
+        assert sent[-1].get("content", sent[-1].get("output")) == f"{words}\n{NO_IMAGE}", "and no message follows"
+    assert "aGk=" not in server.requests[0].raw.decode()
+    assert LOOKED[2]["content"][0]["content"][1] is SEEN, "the history keeps it for the next model"
 
 
 async def _until(condition, seconds: float = 60) -> None:
