@@ -93,6 +93,10 @@ class HomeLayout:
         return self.global_dir / "models"
 
     @property
+    def installed_models(self) -> Path:
+        return self.global_dir / "models.d"
+
+    @property
     def global_skills(self) -> Path:
         return self.global_dir / "skills"
 

@@ -12,6 +12,6 @@ def clean_endpoint(value: str) -> str | None:
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError:
         return None
-    if not usable or parts.username is not None or any(char.isspace() for char in value.strip()):
+    if not usable or parts.username is not None or not value.strip().isprintable() or " " in value.strip():
         return None
     return value.strip().rstrip("/")

@@ -7,7 +7,8 @@ HaloError
 │   └── AgentNotFound        no folder of that agent anywhere
 ├── AgentInvalid             the folder exists, its agent.yaml does not hold
 ├── ProviderUnknown          no usable registry row of that id, or of a wire protocol we do not speak
-└── ProviderKeyMissing       the provider needs a key and has none
+├── ProviderKeyMissing       the provider needs a key and has none
+└── ModelsInstallFailed      a folder of provider rows cannot be read, or its rows cannot be put in place
 """
 
 from collections.abc import Sequence
@@ -69,4 +70,11 @@ class ProviderKeyMissing(HaloError):
     """The provider is known and has no key. The message says where to put one; it never holds a key."""
 
     code = "provider_key_missing"
+    status = 409
+
+
+class ModelsInstallFailed(HaloError):
+    """Nothing can be installed from that folder, or into this HALO_HOME. The message names the path."""
+
+    code = "models_install_failed"
     status = 409

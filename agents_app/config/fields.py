@@ -106,4 +106,5 @@ class Fields:
 
     def unknown(self, known: Iterable[str]) -> tuple[str, ...]:
         """Labels of the keys that nobody reads: most likely misspelt."""
-        return tuple(self.label(key) for key in self._values if key not in set(known))
+        names = set(known)
+        return tuple(self.label(key) for key in self._values if key not in names)

@@ -33,11 +33,11 @@ class Stamp:
 
 
 class FileCache(Generic[T]):
-    """Parsed files by path. `parse(path, data)` may raise; a failure is not remembered."""
+    """Parsed files by path. `parse(path, data)` may raise ConfigFileInvalid, which is remembered like a value."""
 
     def __init__(self, parse: Callable[[Path, bytes], T]):
         self._parse = parse
-        self._entries: dict[Path, tuple[Stamp, T]] = {}
+        self._entries: dict[Path, tuple[Stamp, T | ConfigFileInvalid]] = {}
 
     def get(self, path: Path) -> T | None:
         """What the file says, or None when there is no regular file there. Raises ConfigFileInvalid."""
@@ -46,13 +46,24 @@ class FileCache(Generic[T]):
             return None
         known = self._entries.get(path)
         if known is not None and known[0] == stamp:
-            return known[1]
+            return _value_or_raise(known[1])
         if stamp.size > MAX_FILE_BYTES:
             megabytes = MAX_FILE_BYTES // 1024 // 1024
             raise ConfigFileInvalid(path, f"this file is larger than {megabytes} MB; make it shorter.")
-        value = self._parse(path, _read(path))
+        data = _read(path)
+        value: T | ConfigFileInvalid
+        try:
+            value = self._parse(path, data)
+        except ConfigFileInvalid as error:  # parsing it took as long as a sound one would have
+            value = error.with_traceback(None)
         _remember(self._entries, path, stamp, value)
-        return value
+        return _value_or_raise(value)
+
+
+def _value_or_raise(value: T | ConfigFileInvalid) -> T:
+    if isinstance(value, ConfigFileInvalid):
+        raise value.with_traceback(None)
+    return value
 
 
 def read_text(path: Path) -> str | None:

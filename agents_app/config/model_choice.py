@@ -5,18 +5,19 @@ has a key, and without any key the rehearsal, so that a fresh installation answe
 runtimes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents_app.config.agents import AgentConfig
 from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.errors import ConfigFileInvalid, ProviderKeyMissing, ProviderUnknown
-from agents_app.config.keys import KeyStatus, key_status, preference
+from agents_app.config.keys import KeyStatus, further_secrets, key_advice, key_status, preference
 from agents_app.config.registry import ModelInfo, Provider, Registry, load_registry
 from agents_app.config.registry_row import AUTO, REHEARSAL, RUNTIMES
 from agents_app.config.settings_file import EnvLookup, Settings, load_settings
 from agents_app.config.thinking import Thinking, chosen_thinking, default_thinking
+from agents_app.runtimes.quirks import PLAIN, Quirks
 from halo_project.errors import ConfigurationError
 from halo_project.layout import HomeLayout
 
@@ -42,6 +43,8 @@ class ModelChoice:
     prompt_caching: bool | str = False
     context_window: int | None = None
     vision: bool = True
+    quirks: Quirks = PLAIN
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def choose_model(
@@ -54,13 +57,28 @@ def choose_model(
     registry = load_registry(home)
     if agent.provider == AUTO:
         return _auto(agent, registry, settings, home)
-    provider = registry.get(agent.provider)
-    _check_runtime(provider)
+    provider = _named_provider(agent, registry)
     status = key_status(provider, settings)
-    if status.needed and status.value is None:
+    if status.malformed or (status.needed and status.value is None):
         raise ProviderKeyMissing(_missing(agent, provider, status, home))
     assert agent.model_id is not None and agent.endpoint is not None  # a validated block has both
-    return _choice(agent, provider, agent.model_id, agent.endpoint, status.value)
+    return _choice(agent, registry, settings, provider, agent.model_id, agent.endpoint, status.value)
+
+
+def provider_choice(
+    agent: AgentConfig, provider: Provider, registry: Registry, settings: Settings, home: HomeLayout
+) -> ModelChoice | None:
+    """What `model: auto` takes when it is this provider's turn, whether it has a key or not.
+
+    None where neither the settings nor the row name a model and an address. Raises ProviderUnknown for a wire protocol
+    that is not spoken here, ConfigurationError for an address that is none.
+    """
+    _check_runtime(provider)
+    model_id = settings.text("models", provider.id, "model") or provider.default_model_id
+    endpoint = _auto_endpoint(provider, settings, home)
+    if model_id is None or endpoint is None:
+        return None
+    return _choice(agent, registry, settings, provider, model_id, endpoint, key_status(provider, settings).value)
 
 
 def _auto(agent: AgentConfig, registry: Registry, settings: Settings, home: HomeLayout) -> ModelChoice:
@@ -68,13 +86,10 @@ def _auto(agent: AgentConfig, registry: Registry, settings: Settings, home: Home
     if preferred == REHEARSAL:
         return _rehearsal(agent)
     for provider in _candidates(registry, preferred):
-        key = key_status(provider, settings).value
-        if key is None or provider.runtime not in RUNTIMES:
-            continue
-        model_id = settings.text("models", provider.id, "model") or provider.default_model_id
-        endpoint = _auto_endpoint(provider, settings, home)
-        if model_id is not None and endpoint is not None:
-            return _choice(agent, provider, model_id, endpoint, key)
+        if provider.runtime in RUNTIMES and key_status(provider, settings).present:
+            choice = provider_choice(agent, provider, registry, settings, home)
+            if choice is not None:
+                return choice
     return _rehearsal(agent)
 
 
@@ -102,7 +117,15 @@ def _auto_endpoint(provider: Provider, settings: Settings, home: HomeLayout) -> 
     return endpoint
 
 
-def _choice(agent: AgentConfig, provider: Provider, model_id: str, endpoint: str, key: str | None) -> ModelChoice:
+def _choice(
+    agent: AgentConfig,
+    registry: Registry,
+    settings: Settings,
+    provider: Provider,
+    model_id: str,
+    endpoint: str,
+    key: str | None,
+) -> ModelChoice:
     info = provider.model(model_id)
     max_tokens = agent.max_tokens or (info and info.max_output_tokens) or DEFAULT_MAX_TOKENS
     return ModelChoice(
@@ -117,6 +140,8 @@ def _choice(agent: AgentConfig, provider: Provider, model_id: str, endpoint: str
         prompt_caching=_caching(agent, info),
         context_window=(info.max_context_window or info.context_window) if info else None,
         vision=agent.image if agent.image is not None else (info.image if info else True),
+        quirks=registry.quirks(provider, endpoint, model_id),
+        secrets=further_secrets(provider, settings),
     )
 
 
@@ -134,6 +159,16 @@ def _caching(agent: AgentConfig, info: ModelInfo | None) -> bool | str:
     return (info.caching_default if info and agent.provider == AUTO else None) or False
 
 
+def _named_provider(agent: AgentConfig, registry: Registry) -> Provider:
+    try:
+        provider = registry.get(agent.provider)
+        _check_runtime(provider)
+    except ProviderUnknown as error:
+        where = f"The agent '{agent.name}' ({agent.agent_id}), `model.provider` in its agent.yaml"
+        raise ProviderUnknown(f"{where}: {error.message}", code=error.code) from None
+    return provider
+
+
 def _check_runtime(provider: Provider) -> None:
     if provider.runtime not in RUNTIMES:
         raise ProviderUnknown(
@@ -144,14 +179,10 @@ def _check_runtime(provider: Provider) -> None:
 
 
 def _missing(agent: AgentConfig, provider: Provider, status: KeyStatus, home: HomeLayout) -> str:
-    variable = f"set the environment variable {status.env_name} and restart Halo, or " if status.env_name else ""
     lack = (
         "whose API key holds blanks or characters that no key has" if status.malformed else "which has no API key here"
     )
-    return (
-        f"The agent '{agent.name}' uses {provider.display_name} ({provider.id}), {lack}."
-        f" To give it one, {variable}write the key under `{status.setting}` in {home.settings_yaml}."
-    )
+    return f"The agent '{agent.name}' uses {provider.display_name} ({provider.id}), {lack}. {key_advice(status, home)}"
 
 
 def _rehearsal(agent: AgentConfig) -> ModelChoice:

@@ -15,6 +15,7 @@ from agents_app.config.errors import ConfigFileInvalid, ProviderUnknown
 from agents_app.config.files import BUNDLED, FileCache, entries
 from agents_app.config.registry_row import ModelInfo, Provider, SecretField, parse_provider
 from agents_app.config.yaml_file import parse_mapping
+from agents_app.runtimes.quirks import PLAIN, Quirks
 from halo_project.layout import HomeLayout
 
 __all__ = ["ModelInfo", "Provider", "Registry", "SecretField", "load_registry"]
@@ -37,12 +38,27 @@ class Registry:
         known = ", ".join(sorted(self.providers))
         raise ProviderUnknown(f"There is no provider '{provider_id}'. Known providers: auto, rehearsal, {known}.")
 
+    def quirks(self, provider: Provider, endpoint: str, model_id: str) -> Quirks:
+        """The habits of a model of `provider` at `endpoint`.
+
+        A generic row is used for servers of any vendor: there the row that names the server's host decides, if any.
+        """
+        row = provider
+        if provider.generic and not provider.serves(endpoint):
+            same_wire = (each for each in self.providers.values() if each.runtime == provider.runtime)
+            found = next((each for each in same_wire if each.serves(endpoint)), None)
+            if found is None:
+                return PLAIN
+            row = found
+        info = row.model(model_id)
+        return row.quirks.with_changes(info.quirks) if info is not None else row.quirks
+
 
 def load_registry(home: HomeLayout) -> Registry:
     """All rows in effect now. Costs a few `stat` calls when nothing changed."""
     providers: dict[str, Provider] = {}
     problems: dict[str, str] = {}
-    for path in _rows(home):
+    for path in _rows(home, problems):
         try:
             row = _ROWS.get(path)
         except ConfigFileInvalid as error:
@@ -53,16 +69,21 @@ def load_registry(home: HomeLayout) -> Registry:
     return Registry(providers, problems)
 
 
-def _rows(home: HomeLayout) -> Iterator[Path]:
+def _rows(home: HomeLayout, problems: dict[str, str]) -> Iterator[Path]:
     for folder in _folders(home):
-        for path in entries(folder) or ():
+        try:
+            found = entries(folder) or ()
+        except ConfigFileInvalid as error:
+            problems[folder.name] = error.message
+            continue
+        for path in found:
             if path.suffix == ".yaml":
                 yield path
 
 
 @lru_cache(maxsize=16)
 def _folders(home: HomeLayout) -> tuple[Path, ...]:
-    return (BUNDLED / "models", home.global_models, home.global_dir / "models.d")
+    return (BUNDLED / "models", home.global_models, home.installed_models)
 
 
 def _revision(row: Provider | None) -> int:

@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from agents_app.config.endpoints import RULE, clean_endpoint
-from agents_app.config.errors import ConfigFileInvalid
+from agents_app.config.errors import ConfigFileInvalid, shown
 from agents_app.config.fields import Fields
 from agents_app.config.thinking import EFFORTS, ThinkingCapability
+from agents_app.runtimes.quirks import CHOICES, FLAGS, PLAIN, Quirks
 
 # The names an agent's model block may use that are not rows.
 AUTO = "auto"
 REHEARSAL = "rehearsal"
 # The wire protocols this version speaks; a row may name another one, for a newer version.
-RUNTIMES = ("anthropic-messages", "openai-chat")
+RUNTIMES = ("anthropic-messages", "openai-chat", "openai-responses", "bedrock-invoke")
 # Wire protocols of rows from before `runtime:` was a field of theirs.
 _OLDER_RUNTIMES = {
     **dict.fromkeys(("anthropic", "minimax", "qwen", "mimo", "mimo-token-plan-china"), "anthropic-messages"),
@@ -26,16 +29,29 @@ _OLDER_RUNTIMES = {
     "aws-bedrock-claude-invoke": "bedrock-invoke",
 }
 _ENV_ONLY = re.compile(r"^<<[A-Z_][A-Z0-9_]*>>$")
+_FIELDS = (
+    "id", "displayName", "displayName_zh", "description", "description_zh", "runtime", "revision", "defaultEndpoint",
+    "defaultModelId", "endpointPresets", "secrets", "models", "quirks", "generic",
+)  # fmt: skip
+_SECRET_FIELDS = ("key", "description", "description_zh", "default", "optional", "secret")
+_MODEL_FIELDS = (
+    "id", "displayName", "displayName_zh", "maxOutputTokens", "contextWindow", "maxContextWindow", "compressAt",
+    "endpoints", "capabilities", "quirks",
+)  # fmt: skip
+_CAPABILITIES = ("image", "video", "audio", "promptCaching", "thinking")
+_CACHING_FIELDS = ("default", "ttlPresets")
+_THINKING_FIELDS = ("mode", "defaultEnabled", "default", "defaultBudgetTokens", "effortPresets", "offEffort")
 _MOST_TOKENS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SecretField:
-    """A key the provider needs. `default` is empty or `<<ENV_NAME>>`."""
+    """A key the provider takes. `default` is empty or `<<ENV_NAME>>`; an `optional` one may be missing."""
 
     key: str
     description: str = ""
     default: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,7 @@ class ModelInfo:
     caching_default: str | None = None
     caching_ttls: tuple[str, ...] = ()
     thinking: ThinkingCapability | None = None
+    quirks: Mapping[str, object] = field(default_factory=dict)  # what differs from its provider's
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +90,31 @@ class Provider:
     secrets: tuple[SecretField, ...]
     models: tuple[ModelInfo, ...]
     path: Path
+    quirks: Quirks = PLAIN
+    unread: tuple[str, ...] = ()  # fields that no code reads: misspelt, or for a newer Halo
+    generic: bool = False  # for servers of any vendor: its quirks hold at the addresses that it names itself
 
     def model(self, model_id: str) -> ModelInfo | None:
         """The row of that model, or None: then nothing is known about it and nothing is forbidden."""
         return next((model for model in self.models if model.id == model_id), None)
+
+    def addresses(self) -> frozenset[str]:
+        """Every address that the row names anywhere."""
+        default = (self.default_endpoint,) if self.default_endpoint else ()
+        of_models = (url for model in self.models for url in model.endpoints)
+        return frozenset((*default, *self.endpoint_presets, *of_models))
+
+    @property
+    def unread_sentence(self) -> str:
+        """What to tell a person about fields that no code reads; "" when there are none."""
+        if not self.unread:
+            return ""
+        names = ", ".join(f"`{name}`" for name in self.unread)
+        return f"{shown(self.path)}: {names}: not read by this Halo; misspelt, or for a newer one."
+
+    def serves(self, endpoint: str) -> bool:
+        """Whether the row names this address's host."""
+        return urlsplit(endpoint).hostname in {urlsplit(url).hostname for url in self.addresses()}
 
 
 def parse_provider(path: Path, values: Mapping[str, object]) -> Provider:
@@ -103,10 +141,26 @@ def parse_provider(path: Path, values: Mapping[str, object]) -> Provider:
         secrets=tuple(_secret(block) for block in fields.blocks("secrets")),
         models=tuple(_model(block) for block in fields.blocks("models")),
         path=path,
+        quirks=PLAIN.with_changes(_quirks(fields.block("quirks"))),
+        unread=() if fields.problems else _unread(fields),
+        generic=fields.flag("generic") or False,
     )
     if fields.problems:
         raise ConfigFileInvalid(path, " ".join(fields.problems))
     return row
+
+
+def _unread(fields: Fields) -> tuple[str, ...]:
+    found = list(fields.unknown(_FIELDS))
+    for secret in fields.blocks("secrets"):
+        found += secret.unknown(_SECRET_FIELDS)
+    for model in fields.blocks("models"):
+        found += model.unknown(_MODEL_FIELDS)
+        able = model.block("capabilities") or Fields({})
+        found += able.unknown(_CAPABILITIES)
+        for name, known in (("promptCaching", _CACHING_FIELDS), ("thinking", _THINKING_FIELDS)):
+            found += (able.block(name) or Fields({})).unknown(known)
+    return tuple(found)
 
 
 def _endpoint(fields: Fields, key: str) -> str | None:
@@ -132,7 +186,12 @@ def _secret(fields: Fields) -> SecretField:
         # A key written into a row would travel with the row.
         fields.wrong("default", "empty or the name of an environment variable, written <<NAME>>")
         default = ""
-    return SecretField(fields.text("key", required=True) or "", fields.text("description") or "", default)
+    return SecretField(
+        key=fields.text("key", required=True) or "",
+        description=fields.text("description") or "",
+        default=default,
+        optional=fields.flag("optional") or False,
+    )
 
 
 def _model(fields: Fields) -> ModelInfo:
@@ -151,10 +210,27 @@ def _model(fields: Fields) -> ModelInfo:
         image=True if image is None else image,
         video=able.flag("video") or False,
         audio=able.flag("audio") or False,
-        caching_default=caching.text("default"),
+        caching_default=caching.choice("default", ("5m", "1h")),
         caching_ttls=_presets(caching, "ttlPresets"),
         thinking=_thinking(able.block("thinking")),
+        quirks=_quirks(fields.block("quirks")),
     )
+
+
+def _quirks(block: Fields | None) -> dict[str, Any]:
+    """What a `quirks` block says, by the names of `Quirks`; in the file they are written in camel case."""
+    if block is None:
+        return {}
+    said: dict[str, Any] = {name: block.flag(_camel(name)) for name in FLAGS}
+    said |= {name: block.choice(_camel(name), allowed) for name, allowed in CHOICES.items()}
+    for label in block.unknown([_camel(name) for name in said]):
+        block.problems.append(f"`{label}` is not a quirk that this version knows.")
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
 
 
 def _thinking(fields: Fields | None) -> ThinkingCapability | None:

@@ -1,15 +1,35 @@
 """Reads YAML files that hold one mapping. A mistake becomes one line with file and line number, never a traceback."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import FileCache
 
-_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 20
+_MOST_DIGITS = 40
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Safe values only, and no number without end: making one, or a text of it, takes time or fails."""
+
+
+def _number(kind: str) -> Callable[[Any, Any], object]:
+    make = getattr(yaml.SafeLoader, f"construct_yaml_{kind}")
+
+    def construct(loader: Any, node: Any) -> object:
+        if len(str(node.value)) > _MOST_DIGITS:
+            raise yaml.constructor.ConstructorError(None, None, "a number is too long", node.start_mark)
+        return make(loader, node)
+
+    return construct
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number(_kind))
 
 
 def read_mapping(path: Path) -> Mapping[str, object] | None:
@@ -41,8 +61,8 @@ def _load(path: Path, text: str) -> object:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ConfigFileInvalid(path, _sentence(error), line=_line(error, text)) from error
-    except (ValueError, RecursionError) as error:
-        # Impossible dates and nesting without end come from the parser as these.
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        # Impossible dates, tags on values they do not fit, and nesting without end come from the parser as these.
         raise ConfigFileInvalid(path, "this YAML holds a value that cannot be read.") from error
 
 

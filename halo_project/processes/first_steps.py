@@ -43,9 +43,11 @@ def report_password(link: Link) -> None:
 
 
 def report_providers(link: Link) -> None:
-    """Tell the supervisor which model providers have a key."""
+    """Bring the copies of the bundled providers up to date; tell the supervisor which providers have a key."""
+    from agents_app.config.bundled_rows import refresh_bundled_rows
     from agents_app.config.keys import providers_with_key
 
+    refresh_bundled_rows(settings.HALO_HOME)
     names = [provider.display_name for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
     link.say("providers", names=names)
 

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from halo_project import schema
 from halo_project.clock import utcnow
+from halo_project.printable import printable
 from sessions_app.checking import Report, check
 from sessions_app.management.workspace_option import add_workspace_option
 from sessions_app.repairing import repair
@@ -43,9 +44,4 @@ def _as_text(report: Report) -> str:
     lines += [f"{'note' if one.note else one.kind} {one.session}: {one.detail}" for one in report.problems]
     wrong = sum(not one.note for one in report.problems)
     lines.append(f"{report.sessions} sessions, {wrong} problems, {len(report.problems) - wrong} notes")
-    return "\n".join(map(_printable, lines))
-
-
-def _printable(line: str) -> str:
-    """A file may be called anything: what is no text, or would steer the terminal, is shown as an escape."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
+    return "\n".join(map(printable, lines))

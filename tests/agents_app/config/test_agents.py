@@ -11,7 +11,7 @@ from halo_project.errors import BadRequest
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import write, write_agent, write_yaml
 
-TOOLS = ("file_read", "file_write", "file_edit", "file_list", "shell_exec", "grep", "glob", "web_fetch")
+TOOLS = ("file_read", "view_image", "file_write", "file_edit", "file_list", "shell_exec", "grep", "glob", "web_fetch")
 
 
 class TestPrecedence:

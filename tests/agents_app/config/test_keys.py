@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from agents_app.config.errors import ProviderKeyMissing
 from agents_app.config.keys import key_status, provider_key, providers_with_key
+from agents_app.config.model_choice import choose_model
 from agents_app.config.registry import load_registry
 from agents_app.config.settings_file import load_settings
 from halo_project.layout import HomeLayout
-from tests.agents_app.config.support import write_yaml
+from tests.agents_app.config.support import agent, write_yaml
 
 ENV = {"ANTHROPIC_API_KEY": "from-env", "OTHER": "from-other", "BLANK": "  "}
 
@@ -75,3 +77,31 @@ def test_providers_with_key_in_order_of_preference(halo_home: HomeLayout) -> Non
     found = [provider.id for provider in providers_with_key(halo_home, env.get)]
     assert found == ["anthropic", "openai", "acme", "zed"]
     assert providers_with_key(halo_home, {}.get) == []
+
+
+PAIR = {"access_key_id": "AKIA0123", "secret_access_key": "s3cret"}
+
+
+@pytest.mark.parametrize("provider", ["aws-bedrock-claude-invoke", "aws-bedrock-mantle"])
+@pytest.mark.parametrize(
+    ("written", "present", "malformed"),
+    [
+        ({}, False, False),
+        (PAIR, True, False),
+        ({"profile": "my work"}, True, False),
+        ({"session_token": "only"}, False, False),
+        ({"access_key_id": "AKIA0123"}, False, False),
+        ({**PAIR, "session_token": "two\nlines"}, False, True),
+    ],
+)
+def test_an_account_stands_in_for_a_key(provider, written, present, malformed, halo_home: HomeLayout) -> None:
+    write_yaml(halo_home.settings_yaml, {"models": {provider: {"secrets": written}}})
+    status = key_status(load_registry(halo_home).get(provider), load_settings(halo_home, {}.get))
+    assert (status.present, status.malformed, status.needed, status.value) == (present, malformed, False, None)
+
+
+def test_a_key_that_cannot_be_sent_is_not_replaced_by_an_account(halo_home: HomeLayout) -> None:
+    write_yaml(halo_home.settings_yaml, {"models": {"aws-bedrock-mantle": {"secrets": {"api_key": "two words"}}}})
+    chosen = agent(provider="aws-bedrock-mantle", model_id="m", endpoint="https://a.example")
+    with pytest.raises(ProviderKeyMissing, match="blanks or characters"):
+        choose_model(chosen, halo_home, {}.get)

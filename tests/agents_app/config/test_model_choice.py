@@ -182,7 +182,10 @@ class TestExplicit:
         assert "sk half" not in caught.value.message
 
     def test_unknown_provider(self, home: HomeLayout) -> None:
-        with pytest.raises(ProviderUnknown, match=r"no provider 'nobody'.*acme, anthropic"):
+        with pytest.raises(
+            ProviderUnknown,
+            match=r"\(x\), `model.provider` in its agent.yaml: There is no provider 'nobody'.*acme, anthropic",
+        ):
             choose_model(explicit(provider="nobody"), home, A.get)
 
     def test_unknown_wire(self, home: HomeLayout) -> None:

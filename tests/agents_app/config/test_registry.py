@@ -1,5 +1,6 @@
 """The model registry: the bundled rows, which of several rows counts, and what a row may say."""
 
+import time
 from pathlib import Path
 from typing import Any, get_args
 
@@ -39,11 +40,19 @@ class TestBundled:
     def test_the_rows(self, halo_home: HomeLayout) -> None:
         registry = load_registry(halo_home)
         assert registry.problems == {}
-        wires = {row.id: (row.runtime, row.default_endpoint) for row in registry.providers.values()}
+        wires = {row.id: row.runtime for row in registry.providers.values()}
         assert wires == {
-            "anthropic": ("anthropic-messages", "https://api.anthropic.com"),
-            "openai": ("openai-chat", "https://api.openai.com/v1"),
+            **dict.fromkeys(("anthropic", "minimax", "qwen", "mimo"), "anthropic-messages"),
+            **dict.fromkeys(
+                ("openai", "deepseek", "kimi", "zhipu", "doubao", "hunyuan", "gemini", "ollama"), "openai-chat"
+            ),
+            "aws-bedrock-mantle": "openai-responses",
+            "aws-bedrock-claude-invoke": "bedrock-invoke",
         }
+        for row in registry.providers.values():
+            assert row.default_endpoint in row.endpoint_presets
+            assert row.model(row.default_model_id or "") is not None
+            assert row.display_name and row.display_name_zh and row.description and row.revision
 
     @pytest.mark.parametrize(
         ("provider", "known"), [("anthropic", get_args(get_args(Model)[0])), ("openai", get_args(ChatModel))]
@@ -60,10 +69,13 @@ class TestBundled:
     def test_no_key_is_misspelt(self, path: Path) -> None:
         row = yaml.safe_load(path.read_text(encoding="utf-8"))
         top = "id displayName displayName_zh description description_zh runtime revision defaultEndpoint"
-        assert set(row) == set(f"{top} defaultModelId endpointPresets secrets models".split())
+        whole = set(f"{top} defaultModelId endpointPresets models".split())
+        assert whole <= set(row) <= whole | {"secrets", "quirks", "generic"}
+        for secret in row.get("secrets", ()):
+            assert set(secret) <= {"key", "description", "description_zh", "default", "optional", "secret"}
         for model in row["models"]:
             known = {"id", "displayName", "maxOutputTokens", "contextWindow", "maxContextWindow", "capabilities"}
-            assert set(model) <= known
+            assert set(model) <= known | {"quirks"}
             assert set(model["capabilities"]) <= {"image", "video", "audio", "promptCaching", "thinking"}
 
     @pytest.mark.parametrize("name", RUNTIMES)
@@ -78,12 +90,12 @@ class TestWhichRowCounts:
     @pytest.mark.parametrize(
         ("revisions", "expected"),
         [
+            ({"models.d": 3}, "models.d"),
             ({"models.d": 2}, "models.d"),
-            ({"models.d": 1}, "models.d"),
-            ({"models.d": 0}, "bundled"),
-            ({"models": 1}, "models"),
-            ({"models": 2, "models.d": 1}, "models"),
-            ({"models": 2, "models.d": 2}, "models.d"),
+            ({"models.d": 1}, "bundled"),
+            ({"models": 2}, "models"),
+            ({"models": 3, "models.d": 2}, "models"),
+            ({"models": 3, "models.d": 3}, "models.d"),
             ({"models": None}, "bundled"),
         ],
     )
@@ -103,16 +115,43 @@ class TestWhichRowCounts:
     def test_a_broken_row_leaves_the_others(self, halo_home: HomeLayout) -> None:
         write(halo_home.global_dir / "models.d" / "acme.yaml", "id: [")
         registry = load_registry(halo_home)
-        assert set(registry.providers) == {"anthropic", "openai"}
+        assert {"anthropic", "openai", "ollama"} <= set(registry.providers)
         with pytest.raises(ProviderUnknown, match=r"acme\.yaml, line 1"):
             registry.get("acme")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"displayName: 0x{'F' * 5000}",
+            f"0x{'F' * 5000}: a",
+            "generic: !!bool foo",
+            "displayName: !!timestamp foo",
+            'revision: !!int ""',
+            f"revision: 1{':1' * 200_000}",
+        ],
+        ids=["number", "key", "bool", "time", "empty", "sexagesimal"],
+    )
+    def test_odd_values_leave_the_others_too(self, text: str, halo_home: HomeLayout) -> None:
+        write(halo_home.global_dir / "models.d" / "acme.yaml", f"id: acme\nruntime: openai-chat\n{text}\n")
+        registry = load_registry(halo_home)
+        assert "acme" in registry.problems and "openai" in registry.providers
+        began = time.perf_counter()
+        load_registry(halo_home)
+        assert time.perf_counter() - began < 1
+
+    def test_a_folder_that_is_a_loop_leaves_the_bundled_ones(self, halo_home: HomeLayout) -> None:
+        halo_home.installed_models.symlink_to("models.d")
+        registry = load_registry(halo_home)
+        assert "openai" in registry.providers and "models.d" in registry.problems["models.d"]
 
     def test_a_broken_copy_of_a_bundled_row_leaves_the_bundled_one(self, halo_home: HomeLayout) -> None:
         installed(halo_home, name="openai", defaultEndpoint="nonsense", revision=9)
         assert load_registry(halo_home).get("openai").default_endpoint == "https://api.openai.com/v1"
 
     def test_unknown_names_the_known_ones(self, halo_home: HomeLayout) -> None:
-        with pytest.raises(ProviderUnknown, match="anthropic, openai") as caught:
+        with pytest.raises(
+            ProviderUnknown, match="Known providers: auto, rehearsal, anthropic, aws-bedrock-claude-invoke, "
+        ) as caught:
             load_registry(halo_home).get("nobody")
         assert (caught.value.code, caught.value.status) == ("provider_unknown", 422)
 
@@ -143,6 +182,21 @@ class TestRow:
         assert (model.caching_default, model.caching_ttls) == ("5m", ("5m",))
         assert model.thinking == ThinkingCapability("manual", True, "high", 2048, ("low", "high"))
 
+    def test_fields_that_nobody_reads_are_told(self, halo_home: HomeLayout) -> None:
+        model = {"id": "m", "maxOutputToken": 5, "capabilities": {"images": True, "thinking": {"modes": "x"}}}
+        installed(halo_home, models=[model], endpoints=["https://a"])
+        row = load_registry(halo_home).get("acme")
+        assert row.unread == (
+            "endpoints",
+            "models[0].maxOutputToken",
+            "models[0].capabilities.images",
+            "models[0].capabilities.thinking.modes",
+        )
+        assert "acme.yaml: `endpoints`, `models[0].maxOutputToken`" in row.unread_sentence
+
+    def test_no_bundled_row_has_one(self, halo_home: HomeLayout) -> None:
+        assert not any(row.unread for row in load_registry(halo_home).providers.values())
+
     def test_an_unlisted_model_is_not_known(self, halo_home: HomeLayout) -> None:
         installed(halo_home)
         assert load_registry(halo_home).get("acme").model("other") is None
@@ -165,6 +219,7 @@ class TestRow:
             ({"revision": -1}, "`revision` must be a whole number"),
             ({"secrets": [{"key": "api_key", "default": "sk-real"}]}, "`secrets[0].default` must be empty or the name"),
             ({"secrets": {"api_key": "x"}}, "`secrets` must be a list of blocks"),
+            ({"models": [{"id": "m", "capabilities": {"promptCaching": {"default": "forever"}}}]}, "one of 5m, 1h"),
             ({"models": [{"displayName": "x"}]}, "`models[0].id` is missing"),
             ({"models": [{"id": "m", "capabilities": {"thinking": {"mode": "x"}}}]}, "thinking.mode` must be one of"),
         ],
