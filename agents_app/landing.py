@@ -5,11 +5,11 @@ A message becomes a user row with its pre-minted id, and one stamped block group
 """
 
 import asyncio
-import base64
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents_app.images import image_block
 from sessions_app.events import ChildReported, Notice, UserLanded
 from sessions_app.messages import Block, stamped, title_from
 from sessions_app.models import QueuedMessage
@@ -98,8 +98,7 @@ def _raw_blocks(row: QueuedMessage, session_id: str, stamp: str, images: dict[st
 
 def _image_block(path: Path, mime_type: str) -> Block:
     try:
-        data = base64.b64encode(path.read_bytes()).decode()
+        return image_block(path.read_bytes(), mime_type)
     except OSError as error:
         logger.warning("an image was gone before its message landed: %s", error)
         return {"type": "text", "text": f"[image removed: {path.name}]"}
-    return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}

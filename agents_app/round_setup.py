@@ -59,7 +59,8 @@ def _read_configuration(held: HeldSession) -> tuple[AgentConfig, ModelChoice, di
     home, lookup = settings.HALO_HOME, settings.HALO.lookup
     agent = load_agent(session.agent_id, workspace, home)
     choice = choose_model(agent, home, lookup, workspace)
-    tools = {**tools_for(agent.tools, _limits(), session.access_level), **session_tools(held, agent)}
+    workspace_tools = tools_for(agent.tools, _limits(), session.access_level, vision=choice.vision)
+    tools = {**workspace_tools, **session_tools(held, agent)}
     prompt = build_system_prompt(
         agent,
         workspace,

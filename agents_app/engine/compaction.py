@@ -15,7 +15,7 @@ LEFT_OUT = "[… what was said before is left out]"
 CLEARED = "[Old tool result content cleared]"
 # Tools whose results are bulk that a model rarely reads twice; others may still be reasoned about.
 BULKY_TOOLS = frozenset(
-    {"file_read", "file_write", "file_edit", "file_list", "grep", "glob", "shell_exec", "web_fetch"}
+    {"file_read", "view_image", "file_write", "file_edit", "file_list", "grep", "glob", "shell_exec", "web_fetch"}
 )
 INSTRUCTION = (
     "Summarize the conversation up to here, so that the work can go on from your summary alone. Keep: decisions and "
@@ -24,6 +24,7 @@ INSTRUCTION = (
     "the language of the conversation. Call no tool. Answer with nothing but the summary."
 )
 _CHARS_PER_TOKEN = 4
+_IMAGE_TOKENS = 1_600  # about what vendors count for one that they have made smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +120,17 @@ def estimated_tokens(messages: list[RawMessage], system: str) -> int:
 
 
 def _characters(message: RawMessage) -> int:
-    count = 0
-    for block in blocks_of(message):
-        inner = block.get("content")
-        if isinstance(inner, list):
-            count += sum(len(str(part.get("text", ""))) for part in inner if isinstance(part, dict))
-        elif block.get("type") != "image":
-            count += len(str(inner or block.get("text") or block.get("input") or ""))
-    return count
+    return sum(_block_characters(block) for block in blocks_of(message))
+
+
+def _block_characters(block: Block) -> int:
+    """Of an image, wherever it is, what it costs and not the length of its base64."""
+    if block.get("type") == "image":
+        return _IMAGE_TOKENS * _CHARS_PER_TOKEN
+    inner = block.get("content")
+    if isinstance(inner, list):
+        return sum(_block_characters(part) for part in inner if isinstance(part, dict))
+    return len(str(inner or block.get("text") or block.get("input") or ""))
 
 
 def _begins_with_result(message: RawMessage) -> bool:

@@ -5,7 +5,7 @@ text may hold is `result`. An unexpected exception is not caught here: the engin
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -121,13 +121,15 @@ class BaseTool:
 
     async def run(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
         try:
-            text = await self.call(checked_input(self.name, self.input_schema, input), context)
+            answer = await self.call(checked_input(self.name, self.input_schema, input), context)
         except ToolProblem as problem:
             return ToolResult(clean_text(problem.text()), is_error=True)
         except OSError as error:
             failure = failure_of(error, self.name, str(error.filename or ""))
             return ToolResult(clean_text(failure.text()), is_error=True)
-        return ToolResult(clean_text(text))
+        result = ToolResult(answer) if isinstance(answer, str) else answer
+        return replace(result, text=clean_text(result.text))
 
-    async def call(self, args: dict[str, Any], context: ToolContext) -> str:
+    async def call(self, args: dict[str, Any], context: ToolContext) -> str | ToolResult:
+        """The text of the result, or all of it where there is more."""
         raise NotImplementedError

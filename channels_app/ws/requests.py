@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from agents_app.images import MAX_IMAGES, MAX_TOTAL_BYTES, ImageRefused, check_size, image_facts
 from agents_app.inbound_images import InboundImage
 from halo_project.errors import BadRequest
 from sessions_app.exchange import Exchange
@@ -13,19 +14,10 @@ from sessions_app.identifiers import check_agent_id, check_session_id
 from sessions_app.log.encode import clean_text
 
 MAX_TEXT_CHARS = 1_000_000
-MAX_IMAGES = 20
-MAX_IMAGE_BYTES = 5 * 1024 * 1024
 MAX_CLIENT_ID_CHARS = 200
 URGENT_CHARS = 256
 URGENT_TYPES = ("__ping__", "flow")
 _SHOWN = 40
-
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +156,19 @@ def _images(value: Any) -> tuple[InboundImage, ...]:
         raise _wrong("images", "a list")
     if len(value) > MAX_IMAGES:
         raise BadRequest(f"At most {MAX_IMAGES} images can be sent with one message.", code="too_many_images")
-    return tuple(_image(entry, number) for number, entry in enumerate(value, 1))
+    images = []
+    room = MAX_TOTAL_BYTES
+    for number, entry in enumerate(value, 1):
+        images.append(_image(entry, number))
+        room -= len(images[-1].data)
+        if room < 0:
+            raise BadRequest(
+                f"The images of a message may have {MAX_TOTAL_BYTES // 1024 // 1024} MB together; send some of them "
+                "with the next one.",
+                code="image_too_large",
+                status=413,
+            )
+    return tuple(images)
 
 
 def _image(entry: Any, number: int) -> InboundImage:
@@ -172,23 +176,15 @@ def _image(entry: Any, number: int) -> InboundImage:
     if not isinstance(encoded, str):
         raise BadRequest(f"Image {number} needs its bytes as base64 in `data`.", code="bad_image")
     try:
+        check_size(len(encoded) // 4 * 3 - encoded[-2:].count("="))
         data = base64.b64decode(encoded, validate=True)
+        # A declared type is not asked for: browsers guess it from the file's name, and a wrong guess is no reason to
+        # send a person back when the bytes tell the right one.
+        return InboundImage(data, image_facts(data).media_type)
     except (binascii.Error, ValueError):
         raise BadRequest(f"Image {number} is not valid base64.", code="bad_image") from None
-    if len(data) > MAX_IMAGE_BYTES:
-        raise BadRequest(f"Image {number} is over 5 MB; send a smaller one.", code="image_too_large", status=413)
-    kind = image_type(data)
-    if kind is None:
-        raise BadRequest(f"Image {number} is not a PNG, JPEG, GIF or WebP file.", code="bad_image")
-    return InboundImage(data, kind)
-
-
-def image_type(data: bytes) -> str | None:
-    """The type that the bytes themselves tell, whatever the sender says."""
-    for magic, kind in _MAGIC:
-        if data.startswith(magic):
-            return kind
-    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+    except ImageRefused as refused:
+        raise BadRequest(f"Image {number} {refused.message}", code=refused.code, status=refused.status) from None
 
 
 def _is_plain(text: str) -> bool:

@@ -315,6 +315,15 @@ def test_images_become_chips_and_go_with_the_message(page, open_session):
     assert wire.next_of("chat")["message"] == ""
 
 
+def test_images_that_would_not_fit_into_one_frame_are_left_out_and_named(page, open_session):
+    open_session()
+    almost = PNG + bytes(4_900_000)
+    files = [{"name": f"{n}.png", "mimeType": "image/png", "buffer": almost} for n in range(5)]
+    page.set_input_files("[data-image-input]", files)
+    expect(page.locator("[data-attachment]")).to_have_count(4)
+    expect(page.locator("[data-composer-problem]")).to_contain_text("4.png is left out")
+
+
 def test_words_of_a_person_and_of_a_model_cannot_act(page, open_session):
     bad = "<img src=x onerror='window.hit=1'><script>window.hit=1</script>"
     open_session(recentMessages=[user_row(1, bad), answer_row(2, text_block(bad), tool_block("x", bad, input=bad))])

@@ -9,6 +9,7 @@ import pytest
 
 from sessions_app.log.raw_log import RawLog
 from sessions_app.log.ui_log import UILog
+from tests.support.image_files import png
 from tests.support.model_server import Call, ModelReply
 from tests.support.ws_client import WsClient
 
@@ -104,7 +105,7 @@ async def test_a_late_viewer_sees_exactly_what_a_live_one_saw(halo, server):
 
 @pytest.mark.asyncio
 async def test_an_image_reaches_the_model_before_its_words_and_lies_in_the_workspace(halo, server):
-    data = b"\x89PNG\r\n\x1a\n" + bytes(300_000)
+    data = png(padding=300_000)
     server.respond(lambda body: ModelReply(text="A picture."))
     async with await client_of(halo) as client:
         await client.subscribe("image00000000001")

@@ -5,12 +5,13 @@ import { bytes } from "./format.js";
 
 const MAX_BYTES = 5 * 1024 * 1024;
 const MAX_FILES = 10;
+const MAX_TOTAL_BYTES = 20 * 1024 * 1024; // more would not fit into one frame of the socket
 const TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export class Attachments {
   constructor(root, { onchange, onproblem }) {
     Object.assign(this, { onchange, onproblem });
-    this.files = []; // {name, data: base64, mimeType, url}
+    this.files = []; // {name, size, data: base64, mimeType, url}
     this.list = root.querySelector("[data-attachments]");
     const picker = root.querySelector("[data-image-input]");
     root.querySelector("[data-attach]").addEventListener("click", () => picker.click());
@@ -43,7 +44,7 @@ export class Attachments {
     for (const file of [...files]) {
       const problem = this.refusal(file);
       if (problem) problems.push(problem);
-      else this.files.push({ name: file.name || "image", mimeType: file.type, url: URL.createObjectURL(file), data: await base64(file) });
+      else this.files.push({ name: file.name || "image", size: file.size, mimeType: file.type, url: URL.createObjectURL(file), data: await base64(file) });
     }
     this.onproblem(problems.join(" "));
     this.draw();
@@ -52,7 +53,9 @@ export class Attachments {
   refusal(file) {
     if (!TYPES.has(file.type)) return `${file.name} is not a PNG, JPEG, GIF or WebP image.`;
     if (file.size > MAX_BYTES) return `${file.name} has ${bytes(file.size)}; an image may have at most 5 MB.`;
-    return this.files.length >= MAX_FILES ? `At most ${MAX_FILES} images go with one message.` : null;
+    if (this.files.length >= MAX_FILES) return `At most ${MAX_FILES} images go with one message.`;
+    const total = this.files.reduce((sum, one) => sum + one.size, file.size);
+    return total > MAX_TOTAL_BYTES ? `${file.name} is left out: the images of a message may have 20 MB together.` : null;
   }
 
   clear() {

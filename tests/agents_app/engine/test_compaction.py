@@ -10,6 +10,7 @@ from agents_app.engine.compaction import (
     clear_old_results,
     compacted,
     cut_index,
+    estimated_tokens,
     local_summary,
     with_instruction,
 )
@@ -114,3 +115,22 @@ def test_a_local_summary_is_bounded_and_says_when_there_was_nothing_to_say() -> 
     long = local_summary([text("user", "x" * 5000), text("assistant", "y" * 5000)] * 20)
     assert len(long) <= 15_000 and long.startswith(LEFT_OUT) and "x" * 801 not in long and long.endswith("y" * 800)
     assert local_summary(batch(1, 1)).startswith("(older turns contained only tool calls")
+
+
+def test_an_image_counts_as_what_it_costs_and_not_by_its_base64() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000_000}}
+    shown = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "x" * 400}, image]}
+    none, one = estimated_tokens([text("user", "y" * 400)], "s" * 400), 1_600
+    said = {"role": "user", "content": [image, {"type": "text", "text": "y" * 400}]}
+    assert none == 200 and estimated_tokens([said], "s" * 400) == none + one
+    assert estimated_tokens([{"role": "user", "content": [shown]}], "s" * 400) == none + one
+
+
+def test_a_summary_holds_nothing_of_an_image_and_old_ones_are_cleared() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+    viewed = [*batch(1, 1, "view_image"), *batch(2, 1, "view_image")]
+    for message in viewed[1::2]:
+        message["content"][0]["content"] = [{"type": "text", "text": "a.png: image/png"}, image]
+    assert "QUJD" not in local_summary([{"role": "user", "content": [image]}, *viewed])
+    contents = [block["content"] for m in clear_old_results(viewed, keep=1)[1::2] for block in blocks_of(m)]
+    assert contents[0] == CLEARED and contents[1][1] == image

@@ -161,7 +161,9 @@ async def test_readonly_reads_and_changes_nothing(bench: Bench) -> None:
 
 
 def test_readonly_gets_only_the_reading_tools() -> None:
-    assert set(tools_for(TOOL_NAMES, access="readonly")) == {"file_read", "file_list", "grep", "glob"}
+    assert set(tools_for(TOOL_NAMES, access="readonly")) == {
+        "file_read", "view_image", "file_list", "grep", "glob",
+    }  # fmt: skip
     assert set(tools_for(TOOL_NAMES, access="workspace")) == set(TOOL_NAMES)
 
 

@@ -40,7 +40,7 @@ async def test_unknown_arguments_and_nulls_do_no_harm(bench: Bench) -> None:
 def test_the_registry_gives_tools_in_the_order_asked_for() -> None:
     assert list(tools_for(["grep", "relay", "file_read", "grep"])) == ["grep", "file_read"]
     assert set(TOOL_NAMES) == {
-        "file_read", "file_write", "file_edit", "file_list", "shell_exec", "grep", "glob", "web_fetch",
+        "file_read", "view_image", "file_write", "file_edit", "file_list", "shell_exec", "grep", "glob", "web_fetch",
     }  # fmt: skip
 
 

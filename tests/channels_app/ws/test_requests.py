@@ -5,11 +5,19 @@ import json
 
 import pytest
 
+from agents_app.images import MAX_IMAGE_BYTES, MAX_TOTAL_BYTES
 from channels_app.ws import requests
 from halo_project.errors import BadRequest
+from halo_project.processes.web_server import MAX_WEBSOCKET_BYTES
 from sessions_app.exchange import Exchange
+from tests.support.image_files import gif, jpeg, png, webp
 
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+PNG = encoded(png())
 CHAT = {"type": "chat", "message": "hi", "projectId": "/w"}
 
 
@@ -49,7 +57,12 @@ def test_what_is_no_frame_is_refused(text, data, code):
         ({"images": [{"data": PNG}] * 21}, "too_many_images"),
         ({"images": [{}]}, "bad_image"),
         ({"images": [{"data": "%%%"}]}, "bad_image"),
-        ({"images": [{"data": base64.b64encode(b"GARBAGE").decode()}]}, "bad_image"),
+        ({"images": ["x"]}, "bad_image"),
+        ({"images": [{"data": "data:image/png;base64," + PNG}]}, "bad_image"),
+        ({"images": [{"data": encoded(b"GARBAGE")}]}, "bad_image"),
+        ({"images": [{"data": encoded(png(9000, 1))}]}, "image_too_large"),
+        ({"images": [{"data": encoded(png(padding=MAX_IMAGE_BYTES))}]}, "image_too_large"),
+        ({"images": [{"data": encoded(png(padding=MAX_IMAGE_BYTES - 1000))}] * 5}, "image_too_large"),
     ],
 )
 def test_each_wrong_field_has_its_code(change, code):
@@ -90,3 +103,40 @@ def test_what_names_no_exchange_is_refused(fields):
     with pytest.raises(BadRequest) as caught:
         requests.exchange(fields)
     assert caught.value.code == "bad_field" and caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type"),
+    [(png(), "image/png"), (jpeg(), "image/jpeg"), (gif(), "image/gif"), (webp(), "image/webp")],
+)
+def test_an_image_is_what_its_bytes_say_whatever_is_declared(data, media_type):
+    for declared in ({}, {"mimeType": "image/png"}, {"mimeType": "image/jpeg"}, {"mimeType": "text/html"}):
+        frame = {**CHAT, "images": [{"data": encoded(data), **declared}]}
+        image = requests.chat_request(frame).images[0]
+        assert (image.data, image.mime_type) == (data, media_type)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "Image 2 is empty."),
+        (png()[:-1], "Image 2 is a PNG image that is damaged or cut off."),
+        (b"plain words", "Image 2 is not a PNG, JPEG, GIF or WebP image."),
+        (png(8001, 1), "Image 2 has 8,001 × 1 pixels; models take at most 8,000 a side. Make it smaller first."),
+        (png(padding=MAX_IMAGE_BYTES), "Image 2 has 5.0 MB; an image may have at most 5 MB. Make it smaller first."),
+    ],
+)
+def test_a_person_reads_which_image_is_refused_and_why(data, sentence):
+    with pytest.raises(BadRequest) as caught:
+        requests.chat_request({**CHAT, "images": [{"data": PNG}, {"data": encoded(data)}]})
+    assert caught.value.message == sentence
+
+
+def test_the_images_of_a_message_are_bounded_together_so_that_they_fit_into_a_frame():
+    most = png(padding=MAX_TOTAL_BYTES // 4 - len(png()) - 12)
+    frame = {**CHAT, "message": "ä" * requests.MAX_TEXT_CHARS, "images": [{"data": encoded(most)}] * 4}
+    assert len(requests.chat_request(frame).images) == 4
+    assert len(json.dumps(frame, ensure_ascii=False).encode()) < MAX_WEBSOCKET_BYTES
+    with pytest.raises(BadRequest) as caught:
+        requests.chat_request({**frame, "images": [*frame["images"], {"data": PNG}]})
+    assert caught.value.message.startswith("The images of a message may have 20 MB together")
