@@ -2,7 +2,7 @@
 # PYTHON names the interpreter: any from 3.11 on. Without it the first one found that has `venv` is taken.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev serve test test-postgres lint fix bench bench-store bench-turns chaos lock clean
+.PHONY: help setup dev serve test test-postgres lint fix bench bench-store bench-turns bench-providers chaos lock clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -17,7 +17,7 @@ BIN := .venv/bin
 CODE := halo_project sessions_app agents_app channels_app cron_app admin_ui tests tools benchmarks manage.py
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 17
 
 setup: ## .venv with the locked dependencies and the `halo` command
 	@$(if $(PYTHON),,echo "halo: no Python 3.11 or newer was found. Install one, or name it: make setup PYTHON=/path/to/python3" >&2; exit 1)
@@ -54,6 +54,9 @@ bench-store: dev ## measure the session store beside the limits of this machine;
 
 bench-turns: dev ## measure turns: commits, many at once, how fast they start and stop; figures go to bench-turns.json
 	$(BIN)/python -m benchmarks.turns $(ARGS)
+
+bench-providers: dev ## measure what the four wires to models cost beyond the SDKs; figures go to bench-providers.json
+	$(BIN)/python -m benchmarks.providers $(ARGS)
 
 chaos: dev ## three minutes of talk while workers and Redis are killed, then a look at what is left
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
