@@ -14,7 +14,7 @@ from agents_app.runtimes.errors import ModelError, StreamTruncated, is_thinking_
 from agents_app.runtimes.signals import WireError
 from agents_app.runtimes.usage import AnthropicUsage
 from agents_app.runtimes.wire import decode_event
-from agents_app.runtimes.wire_runtime import Delta, EventReader, Plan, WireRuntime
+from agents_app.runtimes.wire_runtime import Delta, EventReader, Plan, WireRuntime, some
 
 _STRIPPED = "The provider refused stored thinking of an earlier model; it was left out and the request sent again."
 
@@ -64,9 +64,9 @@ class MessagesReader:
         self._events += 1
         kind = event.get("type") if isinstance(event, dict) else None
         if kind == "content_block_delta":
-            yield from _some(self._delta(event.get("index"), event.get("delta") or {}))
+            yield from some(self._delta(event.get("index"), event.get("delta") or {}))
         elif kind == "content_block_start":
-            yield from _some(self._start(event.get("index"), event.get("content_block") or {}))
+            yield from some(self._start(event.get("index"), event.get("content_block") or {}))
         elif kind == "message_start":
             message = event.get("message") or {}
             self._model = message.get("model") or self._model
@@ -106,7 +106,7 @@ class MessagesReader:
     def _whole(self, message: dict[str, Any]) -> Iterator[Delta]:
         self._model = message.get("model") or self._model
         for index, block in enumerate(message.get("content") or ()):
-            yield from _some(self._start(index, block))
+            yield from some(self._start(index, block))
         self._message_delta({"delta": message, "usage": message.get("usage")})
         self.complete = self._stopped = True
 
@@ -142,11 +142,6 @@ class MessagesReader:
             self.complete = True
         if isinstance(delta.get("stop_details"), dict):
             self._stop_details = delta["stop_details"]
-
-
-def _some(delta: Delta | None) -> Iterator[Delta]:
-    if delta is not None:
-        yield delta
 
 
 def _stop_reason(told: str | None, has_calls: bool) -> str:

@@ -14,7 +14,7 @@ from agents_app.runtimes.responses_request import build_responses_body
 from agents_app.runtimes.signals import WireError
 from agents_app.runtimes.tool_input import argument_text
 from agents_app.runtimes.usage import responses_usage
-from agents_app.runtimes.wire_runtime import Delta, Endpoint, EventReader, Plan, WireRuntime
+from agents_app.runtimes.wire_runtime import Delta, Endpoint, EventReader, Plan, WireRuntime, some
 
 _TEXT = ("response.output_text.delta",)
 _THOUGHTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
@@ -62,7 +62,7 @@ class ResponsesReader:
         self._events += 1
         kind, place = event.get("type"), _place(event)
         if kind in _TEXT:
-            yield from _some(self._parts.text(("text", place, event.get("content_index")), _string(event, "delta")))
+            yield from some(self._parts.text(("text", place, event.get("content_index")), _string(event, "delta")))
         elif kind in _THOUGHTS:
             yield from self._thought(place, event.get("summary_index"), _string(event, "delta"))
         elif kind == "response.refusal.delta":
@@ -116,7 +116,7 @@ class ResponsesReader:
         if text and number != self._summary.get(place, number):
             text = f"\n\n{text}"
         self._summary[place] = number
-        yield from _some(self._parts.thinking(("thinking", place), text))
+        yield from some(self._parts.thinking(("thinking", place), text))
 
     def _item(self, place: Any, item: Any, *, whole: bool) -> None:
         """A call tells its id and name here; servers that stream no arguments give them whole with the last event."""
@@ -149,10 +149,10 @@ class ResponsesReader:
             return
         self._item(place, item, whole=True)
         for thought in item.get("summary") or ():
-            yield from _some(self._parts.thinking(("thinking", place), str(thought.get("text") or "")))
+            yield from some(self._parts.thinking(("thinking", place), str(thought.get("text") or "")))
         for number, part in enumerate(item.get("content") or ()):
             if part.get("type") == "output_text":
-                yield from _some(self._parts.text(("text", place, number), part.get("text") or ""))
+                yield from some(self._parts.text(("text", place, number), part.get("text") or ""))
             elif part.get("type") == "refusal":
                 self._refusal += part.get("refusal") or ""
 
@@ -173,11 +173,6 @@ def _place(event: dict[str, Any]) -> Any:
     if place is None:
         place = event.get("item_id") or (event.get("item") or {}).get("id")
     return place
-
-
-def _some(delta: Delta | None) -> Iterator[Delta]:
-    if delta is not None:
-        yield delta
 
 
 def _string(event: dict[str, Any], key: str) -> str:

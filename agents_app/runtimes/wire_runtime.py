@@ -7,7 +7,7 @@ with one exception: a request that the vendor refused because of stored thinking
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -51,6 +51,12 @@ class Plan:
 
     def noting(self, notice: str, **changes: Any) -> "Plan":
         return replace(self, notices=(*self.notices, notice), **changes)
+
+
+def some(delta: Delta | None) -> Iterator[Delta]:
+    """The delta, where there is something to show."""
+    if delta is not None:
+        yield delta
 
 
 class EventReader(Protocol):
