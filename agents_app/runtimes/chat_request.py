@@ -78,27 +78,40 @@ def _assistant(blocks: list[Block], replay_reasoning: bool, converted: list[Chat
 
 
 def _call(block: Block) -> dict[str, Any]:
-    arguments = encode_body(block["input"], f"the input of the {block['name']} call {block['id']}").decode()
-    call = {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
+    function = {"name": block["name"], "arguments": call_arguments(block)}
+    call = {"id": block["id"], "type": "function", "function": function}
     return {**call, EXTRA: block[EXTRA]} if EXTRA in block else call
 
 
 def _user(blocks: list[Block], vision: bool, converted: list[ChatMessage]) -> None:
-    """Results first and together; then, in one message, their images and whatever else the turn holds."""
+    results, rest = split_results(blocks, vision)
+    converted.extend({"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in results)
+    if rest:
+        converted.append({"role": "user", "content": _user_content(rest, vision)})
+
+
+def split_results(blocks: list[Block], vision: bool) -> tuple[list[tuple[str, str]], list[Block]]:
+    """The results of a turn as pairs of call id and text, to be sent first; and what follows in one message of the
+    user: the images of the results, then whatever else the turn holds."""
+    results: list[tuple[str, str]] = []
     images: list[Block] = []
     rest: list[Block] = []
     for block in blocks:
         if block["type"] == "tool_result":
-            text, shown = result_parts(block, vision)
-            converted.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": text})
+            text, shown = _result_parts(block, vision)
+            results.append((block["tool_use_id"], text))
             images.extend(shown)
         elif block["type"] in ("text", "image"):
             rest.append(block)
-    if images or rest:
-        converted.append({"role": "user", "content": _user_content(images + rest, vision)})
+    return results, images + rest
 
 
-def result_parts(block: Block, vision: bool) -> tuple[str, list[Block]]:
+def call_arguments(block: Block) -> str:
+    """A call's input as JSON text. Raises ModelError (fatal) naming the part that no JSON can hold."""
+    return encode_body(block["input"], f"the input of the {block['name']} call {block['id']}").decode()
+
+
+def _result_parts(block: Block, vision: bool) -> tuple[str, list[Block]]:
     """A tool result as a text, and its images with a line that says whose they are, to follow in a user message."""
     content = block.get("content") or ""
     if isinstance(content, str):

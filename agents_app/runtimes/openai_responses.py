@@ -16,7 +16,6 @@ from agents_app.runtimes.tool_input import argument_text
 from agents_app.runtimes.usage import responses_usage
 from agents_app.runtimes.wire_runtime import Delta, Endpoint, EventReader, Plan, WireRuntime, some
 
-_TEXT = ("response.output_text.delta",)
 _THOUGHTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 
 
@@ -61,7 +60,7 @@ class ResponsesReader:
             return
         self._events += 1
         kind, place = event.get("type"), _place(event)
-        if kind in _TEXT:
+        if kind == "response.output_text.delta":
             yield from some(self._parts.text(("text", place, event.get("content_index")), _string(event, "delta")))
         elif kind in _THOUGHTS:
             yield from self._thought(place, event.get("summary_index"), _string(event, "delta"))

@@ -9,9 +9,8 @@ from typing import Any
 
 from agents_app.runtimes.anthropic_request import NO_IMAGE
 from agents_app.runtimes.base import ModelRequest
-from agents_app.runtimes.chat_request import image_url, result_parts
+from agents_app.runtimes.chat_request import call_arguments, image_url, split_results
 from agents_app.runtimes.quirks import Quirks
-from agents_app.runtimes.wire import encode_body
 from sessions_app.messages import Block, RawMessage
 
 Item = dict[str, Any]
@@ -71,27 +70,23 @@ def _assistant(blocks: list[Block], items: list[Item]) -> None:
             if text:
                 items.append({"role": "assistant", "content": text})
                 text = ""
-            arguments = encode_body(block["input"], f"the input of the {block['name']} call {block['id']}").decode()
             items.append(
-                {"type": "function_call", "call_id": block["id"], "name": block["name"], "arguments": arguments}
+                {
+                    "type": "function_call",
+                    "call_id": block["id"],
+                    "name": block["name"],
+                    "arguments": call_arguments(block),
+                }
             )
     if text:
         items.append({"role": "assistant", "content": text})
 
 
 def _user(blocks: list[Block], vision: bool, items: list[Item]) -> None:
-    """Results first; then, in one item, their images and whatever else the turn holds."""
-    images: list[Block] = []
-    rest: list[Block] = []
-    for block in blocks:
-        if block["type"] == "tool_result":
-            text, shown = result_parts(block, vision)
-            items.append({"type": "function_call_output", "call_id": block["tool_use_id"], "output": text})
-            images.extend(shown)
-        elif block["type"] in ("text", "image"):
-            rest.append(block)
-    if images or rest:
-        items.append({"role": "user", "content": [_part(block, vision) for block in images + rest]})
+    results, rest = split_results(blocks, vision)
+    items.extend({"type": "function_call_output", "call_id": call_id, "output": text} for call_id, text in results)
+    if rest:
+        items.append({"role": "user", "content": [_part(block, vision) for block in rest]})
 
 
 def _part(block: Block, vision: bool) -> Item:

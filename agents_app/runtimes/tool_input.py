@@ -6,7 +6,7 @@ Arguments that were cut off must never become an empty input that is then run.
 import logging
 from typing import Any
 
-from agents_app.runtimes.wire import decode_json, encode_json
+from agents_app.runtimes.wire import decode_json, encode_body
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def argument_text(arguments: Any) -> str:
     """Arguments as text, whatever form they came in: some servers send the object, or what is none, instead of JSON."""
     if arguments is None or isinstance(arguments, str):
         return arguments or ""
-    return encode_json(arguments)
+    return encode_body(arguments, "arguments").decode()
 
 
 def repeats(arguments: str, fragment: str) -> bool:

@@ -29,11 +29,6 @@ def encode_body(body: Any, name: str = "request") -> bytes:
         raise unreadable_request(_bad_path(body, name), error) from None
 
 
-def encode_json(value: Any) -> str:
-    """Any JSON value as text."""
-    return encode_body(value, "arguments").decode()
-
-
 def decode_json(text: str) -> Any:
     """Any JSON value. Raises ValueError. Lone surrogate escapes become U+FFFD, pairs become their character."""
     try:

@@ -20,12 +20,18 @@ from tests.support.model_server import ModelReply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def test_a_root_that_was_answering_goes_on_after_one_nudge(crew: Crew) -> None:
+async def cut_off(crew: Crew) -> AgentSession:
+    """A root whose worker died while the model answered; it will be told, and go on."""
     crew.on("lead", "go", HANGING)
     crew.on("lead", RESTARTED, "went on")
     root = await crew.send("go")
     await crew.asked(1)
     await crew.crash()
+    return root
+
+
+async def test_a_root_that_was_answering_goes_on_after_one_nudge(crew: Crew) -> None:
+    root = await cut_off(crew)
     await crew.recovered()
     (nudge,) = crew.nudges(root)
     assert "while you were mid-turn" in nudge and "Cut off" not in nudge
@@ -47,11 +53,7 @@ async def test_S12_the_nudge_names_the_call_that_was_cut_off(crew: Crew) -> None
 
 
 async def test_what_the_dead_worker_was_about_to_write_is_cleared_away(crew: Crew) -> None:
-    crew.on("lead", "go", HANGING)
-    crew.on("lead", RESTARTED, "went on")
-    root = await crew.send("go")
-    await crew.asked(1)
-    await crew.crash()
+    root = await cut_off(crew)
     paths = paths_of(root)
     whole = paths.raw.with_name(f"{paths.raw.name}.tmp.12.345")
     whole.write_bytes(paths.raw.read_bytes())
@@ -66,11 +68,7 @@ async def test_what_the_dead_worker_was_about_to_write_is_cleared_away(crew: Cre
 
 
 async def test_what_cannot_be_cleared_away_holds_nothing_up(crew: Crew) -> None:
-    crew.on("lead", "go", HANGING)
-    crew.on("lead", RESTARTED, "went on")
-    root = await crew.send("go")
-    await crew.asked(1)
-    await crew.crash()
+    root = await cut_off(crew)
     paths = paths_of(root)
     odd = paths.raw.with_name(f"{paths.raw.name}.tmp.12.345")
     odd.mkdir()

@@ -8,11 +8,14 @@ import pytest
 
 from agents_app.runtimes.base import Reply, ToolSpec
 from agents_app.runtimes.errors import ModelError, StreamTruncated
+from agents_app.runtimes.registry import create_runtime
 from tests.support.model_server import EVENTS, Call, ModelReply, ModelServer
 from tests.support.runtime_calls import (
+    AWS_KEYS,
     KEY,
     WIRES,
     Answer,
+    Choice,
     ask,
     assistant,
     history_of,
@@ -306,20 +309,15 @@ async def test_a_megabyte_of_arguments_costs_time_in_proportion(server: ModelSer
 
 @every_wire
 async def test_keys_of_every_kind_stay_out_of_errors(server: ModelServer, wire: str) -> None:
-    from tests.support.runtime_calls import AWS_KEYS
-
     secrets = [KEY, *AWS_KEYS.values()]
     server.script(ModelReply(status=403, error={"message": f"no access for {' '.join(secrets)}"}))
     with pytest.raises(ModelError) as failure:
         await ask(runtime_for(server, wire))
-    shown = [KEY, *AWS_KEYS.values()] if wire == "bedrock" else [KEY]
+    shown = secrets if wire == "bedrock" else [KEY]
     assert not any(secret in failure.value.message for secret in shown)
 
 
 async def test_mantle_signs_when_there_is_no_key(server: ModelServer) -> None:
-    from agents_app.runtimes.registry import create_runtime
-    from tests.support.runtime_calls import AWS_KEYS, Choice
-
     quirks = quirks_of("aws-bedrock-mantle")
     choice = Choice("aws-bedrock-mantle", "openai-responses", server.chat_url, None, True, quirks, AWS_KEYS)
     server.script(ModelReply(text="signed"))
