@@ -114,7 +114,7 @@ async def test_an_interrupt_holds_when_its_worker_dies_before_it_heard_of_it(cre
 async def test_an_interrupted_child_is_reported_as_such_when_its_worker_dies(crew: Crew, monkeypatch) -> None:
     root = await crew.waiting_root(ModelReply(text=["half ", "of ", *["it "] * 500], delay_ms=30))
     (child,) = await crew.children()
-    await crew.until(lambda: "half" in str(crew.worker.runner.held[child.pk].store.state.inflight))
+    await crew.until(lambda: "half of" in str(crew.worker.runner.held[child.pk].store.state.inflight))
     crew.on("lead", "interrupted before it was done", "heard")
     with monkeypatch.context() as patch:
         crash_at_end(patch, child)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -127,12 +128,14 @@ async def test_a_hostile_pattern_holds_up_nothing(searcher: Bench) -> None:
             ticks += 1
 
     beating = asyncio.create_task(beat())
+    begun = time.monotonic()
     async with asyncio.timeout(15):
         result = await quick.tool("grep", pattern=r"(?=(a+)+$)(a+)+$")
+    took = time.monotonic() - begun
     beating.cancel()
     assert "f:1" not in result.text
     assert "ended after 1.5 seconds" in result.text or "could not be searched" in result.text
-    assert ticks > 3
+    assert ticks >= min(4, int(took / 0.1)), "ripgrep gives up at once where it counts steps: no time to tick in"
 
 
 async def test_a_matching_crowd_of_binaries_is_passed_over(searcher: Bench) -> None:
