@@ -3,6 +3,7 @@
 import asyncio
 import random
 import secrets
+import time
 from collections.abc import Callable
 
 from websockets.exceptions import WebSocketException
@@ -16,12 +17,14 @@ ACK_WITHIN_S = 10.0
 
 
 class Person:
-    """`acknowledged`: the texts in the order they were taken, `slowest_ack_s` over all of them."""
+    """`acknowledged`: the texts in the order they were taken. `slowest_ack_s` over all of them, and what it went on."""
 
     def __init__(self, name: str, halo: RunningHalo, cookie: str, script: Script):
         self.session_id = name
         self.acknowledged: list[str] = []
         self.slowest_ack_s = 0.0
+        self.slowest_steps = ""
+        self._steps: list[tuple[str, float]] = []
         self.reconnects = 0
         self._halo = halo
         self._cookie = cookie
@@ -49,20 +52,33 @@ class Person:
 
     async def _say(self, text: str) -> None:
         """Send it again under the same id until somebody took it."""
-        mine, began = secrets.token_hex(8), asyncio.get_running_loop().time()
+        mine, began = secrets.token_hex(8), time.monotonic()
+        self._steps = [("", began)]
         while True:
             try:
                 client = await self._connected()
                 await client.send_chat(text, session_id=self.session_id, agent_id="lead", client_msg_id=mine)
+                self._step("sent")
                 await client.until("chat:ack", within=ACK_WITHIN_S, clientMsgId=mine)
-            except _LOST:
+            except _LOST as error:
+                self._step(type(error).__name__)
                 await self.drop()
                 self.reconnects += 1
                 await asyncio.sleep(0.3)
+                self._step("dropped")
                 continue
+            self._step("acknowledged")
             self.acknowledged.append(text)
-            self.slowest_ack_s = max(self.slowest_ack_s, asyncio.get_running_loop().time() - began)
+            if (took := time.monotonic() - began) > self.slowest_ack_s:
+                self.slowest_ack_s, self.slowest_steps = took, self._told_steps()
             return
+
+    def _step(self, name: str) -> None:
+        self._steps.append((name, time.monotonic()))
+
+    def _told_steps(self) -> str:
+        pairs = zip(self._steps, self._steps[1:], strict=False)
+        return ", ".join(f"{name} {at - before:.1f}" for (_, before), (name, at) in pairs)
 
     async def _listen(self, seconds: float) -> None:
         try:
@@ -76,6 +92,8 @@ class Person:
         if self._client is None:
             client = WsClient(self._halo.url, self._cookie, str(self._halo.workspace))
             await client.open()
+            self._step("open")
             self._client = client
             await client.subscribe(self.session_id)
+            self._step("snapshot")
         return self._client

@@ -5,6 +5,7 @@ import secrets
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks.chaos.faults import Faults
 from benchmarks.chaos.people import Person
@@ -62,7 +63,7 @@ def _workspace(folder: str, server: ModelServer) -> Path:
 
 async def _talk(
     halo: RunningHalo, script: Script, seconds: float, count: int, fault_every_s: float
-) -> tuple[list[Person], dict[str, int | float]]:
+) -> tuple[list[Person], dict[str, Any]]:
     cookie = await asyncio.to_thread(login_cookie, halo.url, halo.password or "")
     people = [Person(f"p{number:02d}", halo, cookie, script) for number in range(count)]
     faults = Faults(halo, people, script.mark)
@@ -75,8 +76,10 @@ async def _talk(
     # Talk goes on after the last fault: nobody may need the quiet to be acknowledged.
     raging = asyncio.create_task(faults.rage(lambda: time.monotonic() > deadline - 5, fault_every_s))
     await asyncio.wait_for(asyncio.gather(*talking, raging), seconds + 180)
+    slowest = max(people, key=lambda person: person.slowest_ack_s)
     return people, {
         **{f"faults: {kind}": number for kind, number in sorted(faults.done.items())},
-        "slowest acknowledgement s": round(max(person.slowest_ack_s for person in people), 2),
+        "slowest acknowledgement s": round(slowest.slowest_ack_s, 2),
+        "seconds of its steps": slowest.slowest_steps,
         "lines lost": sum(person.reconnects for person in people),
     }

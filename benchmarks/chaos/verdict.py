@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -29,7 +30,7 @@ class Verdict:
     """`broken` is empty when every promise held. `figures` are for the reader."""
 
     broken: list[str] = field(default_factory=list)
-    figures: dict[str, int | float] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
 
     def expect(self, holds: bool, sentence: str) -> None:
         if not holds:
