@@ -43,6 +43,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
 
+@pytest.fixture(autouse=True)
+def _shared_home_keeps_no_settings() -> Iterator[None]:
+    """Keys left in the home that the tests of one process share would choose the model of every test after it."""
+    yield
+    left = [path for path in (_HOME / "secrets" / "settings.yaml", _HOME / "global" / "models.d") if path.exists()]
+    for path in left:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert not left, f"use the fixture `halo_home` for settings of your own; removed {left}"
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisProcess]:
     """The bundled server at the socket that the settings of this test run name; `async_redis()` reaches it."""
