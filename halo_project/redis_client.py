@@ -15,6 +15,8 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
+from halo_project.layout import HomeLayout
+
 POOL_SIZE = 16
 CONNECT_TIMEOUT_S = 3.0
 # A restart of the bundled server takes about 50 ms: five tries, 0.9 s in all, outlast it.
@@ -25,10 +27,14 @@ _clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis]" = 
 _guard = threading.Lock()
 
 
-@cache
 def key_prefix() -> str:
     """`halo:<installation id>:`, also Celery's `global_keyprefix`."""
-    return f"halo:{settings.HALO_HOME.installation_id()}:"
+    return _prefix_of(settings.HALO_HOME)
+
+
+@cache
+def _prefix_of(home: HomeLayout) -> str:
+    return f"halo:{home.installation_id()}:"
 
 
 def key(*parts: object) -> str:

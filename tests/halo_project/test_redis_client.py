@@ -50,3 +50,9 @@ async def test_C12_commands_outlive_a_restart_of_the_server(redis_server, flavou
         assert sync_redis().get(key("kept")) == b"x"
     else:
         assert await async_redis().get(key("kept")) == b"x"
+
+
+def test_another_home_has_keys_of_its_own(settings, halo_home):
+    before = key("a")
+    settings.HALO_HOME = halo_home
+    assert key("a") != before and halo_home.installation_id() in key("a")

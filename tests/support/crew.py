@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents_app import conversation, recovery
+from agents_app import conversation, recovery, wake
 from agents_app.delegation import STOPPED_BELOW
 from agents_app.tools.process_tree import members
 from halo_project.database import db
@@ -122,12 +122,18 @@ class Crew:
 
     async def settle(self, within: float = 60.0) -> None:
         """Run whatever was woken until nothing of it runs or waits to be woken."""
-        runner = self.worker.runner
         async with asyncio.timeout(within):
-            while self.worker.woken or runner._tasks:
+            while self._is_at_work():
                 self._submit()
-                if runner._tasks:
-                    await asyncio.wait(list(runner._tasks.values()), timeout=0.02)
+                tasks = list(self.worker.runner._tasks.values())
+                await (asyncio.wait(tasks, timeout=0.02) if tasks else asyncio.sleep(0.01))
+
+    def _is_at_work(self) -> bool:
+        """Something runs, was woken, or is about to be: a wake-up may be on its way, or wait for a free slot."""
+        runner = self.worker.runner
+        on_their_way = wake._waking or wake._on_their_way or runner._bounced
+        ending = any(task.get_name().startswith("session-") for task in asyncio.all_tasks())
+        return bool(self.worker.woken or runner._tasks or on_their_way or ending)
 
     async def until(self, condition: Callable[[], Any], within: float = 60.0) -> None:
         """Run what is woken until the condition, which may be a coroutine function, holds."""

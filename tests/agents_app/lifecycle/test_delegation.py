@@ -1,11 +1,12 @@
 """Sub-agents from the first brief to the last report, by real runs: who hears what, once, and with which status."""
 
+import asyncio
 import json
-import time
 
 import pytest
 
-from agents_app import conversation, delegation
+from agents_app import conversation
+from agents_app.session_tools import team
 from halo_project.database import db
 from sessions_app.models import AgentSession, QueuedMessage
 from tests.support.crew import Crew, start, stopped_below
@@ -283,25 +284,23 @@ async def test_T11_the_whole_of_a_long_answer_can_be_read_in_parts(crew: Crew) -
 
 
 async def test_an_interrupt_in_a_start_still_tells_that_it_was_started(crew: Crew, monkeypatch) -> None:
-    real = delegation.start
+    real, begun, told = team.wake_all, asyncio.Event(), asyncio.Event()
 
-    def slow(*args):
-        done = real(*args)
-        time.sleep(0.5)
-        return done
+    async def slow(*args) -> None:
+        begun.set()
+        await told.wait()
+        await real(*args)
 
-    monkeypatch.setattr(delegation, "start", slow)
+    monkeypatch.setattr(team, "wake_all", slow)
     crew.on("lead", "go", ModelReply(calls=[start("the task")]))
     crew.on("helper", "the task", "the result")
     crew.on("lead", "the result", "thanks")
     root = await crew.send("go")
-
-    def starting() -> bool:
-        held = crew.worker.runner.held.get(root.pk)
-        return held is not None and held.control is not None and held.control.running_tools
-
-    await crew.until(starting)
+    await crew.until(begun.is_set)
+    control = crew.worker.runner.held[root.pk].control
     assert await conversation.interrupt(workspace=str(crew.workspace), session_id="root")
+    await crew.until(lambda: control.reason is not None)
+    told.set()
     await crew.settle()
     (child,) = await crew.children()
     assert json.loads(crew.results(root)[0]) == {"code": 0, "session_id": child.session_id}

@@ -29,7 +29,7 @@ from tests.support.bare_store import bare_store
 from tests.support.faulty_files import Died, Fault, FaultyFiles
 
 Rows = list[dict[str, Any]]
-MOST_CALLS = 24  # of one archiving: no save makes more
+MOST_CALLS = 28  # archiving makes 24; a temporary name that is taken, left by a death in the same ms, costs one more
 
 
 def read_ui(paths: SessionPaths) -> tuple[Rows, UIView, UILog]:
