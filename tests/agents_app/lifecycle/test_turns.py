@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -417,12 +418,18 @@ async def test_what_is_no_summary_does_not_take_the_historys_place(crew: Crew, h
 
 async def test_a_stop_while_a_reply_with_calls_waits_to_be_saved_closes_its_calls(crew: Crew) -> None:
     """The database was away for so long that the lease is doubted; the stop comes before its next renewal."""
-    crew.on("lead", "go", ModelReply(text="I begin", calls=[Call("shell_exec", {"command": "echo hi"}, "c1")]))
+    doubted = threading.Event()
+
+    def reply(_body: dict) -> ModelReply:
+        assert doubted.wait(60)
+        return ModelReply(text="I begin", calls=[Call("shell_exec", {"command": "echo hi"}, "c1")])
+
+    crew.on("lead", "go", reply)
     root = await crew.send("go")
-    await crew.until(lambda: root.pk in crew.worker.runner.held)
-    held = crew.worker.runner.held[root.pk]
     await crew.asked(1)
+    held = crew.worker.runner.held[root.pk]
     held.lease.renewed_at -= 100
+    doubted.set()
     await crew.until(lambda: any(message["role"] == "assistant" for message in held.store.raw.messages))
     assert await crew.stop()
     await asyncio.sleep(0.3)
