@@ -55,11 +55,15 @@ def async_redis() -> redis.asyncio.Redis:
         return client
 
 
-@cache
 def sync_redis() -> redis.Redis:
     """The client for code without a loop, shared by all threads. Reads give up after 5 s, so do not block on it."""
+    return _sync_client_of(settings.HALO_REDIS_URL)
+
+
+@cache
+def _sync_client_of(url: str) -> redis.Redis:
     pool = redis.BlockingConnectionPool.from_url(
-        settings.HALO_REDIS_URL,
+        url,
         max_connections=POOL_SIZE,
         timeout=5,
         socket_timeout=5,

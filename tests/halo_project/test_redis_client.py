@@ -56,3 +56,9 @@ def test_another_home_has_keys_of_its_own(settings, halo_home):
     before = key("a")
     settings.HALO_HOME = halo_home
     assert key("a") != before and halo_home.installation_id() in key("a")
+
+
+def test_another_address_has_a_client_of_its_own(settings):
+    before = sync_redis()
+    settings.HALO_REDIS_URL = "unix:///nowhere/r.sock"
+    assert sync_redis() is not before
