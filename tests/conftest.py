@@ -50,7 +50,7 @@ def _shared_home_keeps_no_settings() -> Iterator[None]:
     left = [path for path in (_HOME / "secrets" / "settings.yaml", _HOME / "global" / "models.d") if path.exists()]
     for path in left:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert not left, f"use the fixture `halo_home` for settings of your own; removed {left}"
+    assert not left, f"use the fixture `home` for settings of your own; removed {left}"
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +80,13 @@ def halo_home(tmp_path: Path):
     home = HomeLayout(tmp_path / "home")
     home.prepare()
     return home
+
+
+@pytest.fixture
+def home(settings, halo_home):
+    """A fresh home in force for one test, in place of the one that all tests of a process share."""
+    settings.HALO_HOME = halo_home
+    return halo_home
 
 
 @pytest.fixture

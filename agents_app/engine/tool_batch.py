@@ -11,14 +11,13 @@ from agents_app.engine.loop_detection import LoopDetector
 from agents_app.engine.transcript import Transcript
 from agents_app.runtimes.base import Reply, ToolCall
 from agents_app.tools.base import Tool, ToolContext, ToolResult
+from agents_app.tools.problems import ERROR_MARKER
 from agents_app.tools.result import cap_for_model, cap_for_ui
 from sessions_app.events import ToolFinished
 from sessions_app.messages import Block
 from sessions_app.raw_repair import interrupted_result
 
 logger = logging.getLogger(__name__)
-
-ERROR_MARKER = "__TOOL_ERROR__"
 
 
 class ToolBatch:

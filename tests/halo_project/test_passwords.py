@@ -11,11 +11,10 @@ from halo_project.errors import BadRequest, Conflict
 
 
 @pytest.fixture
-def installation(settings, halo_home):
+def installation(settings, home):
     """Passwords of a fresh home, hashed cheaply."""
-    settings.HALO_HOME = halo_home
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    return halo_home
+    return home
 
 
 @pytest.fixture

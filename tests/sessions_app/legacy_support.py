@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from halo_project.layout import HomeLayout, WorkspaceLayout
+from halo_project.layout import WorkspaceLayout
 
 DAY = 86_400_000
 T0_MS = 1_700_000_000_000
@@ -21,14 +21,6 @@ _COLUMNS = (
     " reply_to TEXT, title TEXT, exchange_count INTEGER, context_tokens INTEGER, total_output_tokens INTEGER,"
     " output TEXT, last_activity_at TEXT"
 )
-
-
-@pytest.fixture
-def home(settings, tmp_path: Path) -> HomeLayout:
-    """A fresh HALO_HOME for the settings of this test."""
-    settings.HALO_HOME = HomeLayout((tmp_path / "halo-home").resolve())
-    settings.HALO_HOME.prepare()
-    return settings.HALO_HOME
 
 
 def write_database(path: Path, sessions: list[dict[str, Any]], disabled: list[tuple] = ()) -> None:

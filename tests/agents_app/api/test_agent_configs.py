@@ -38,13 +38,6 @@ DEFAULT = {
 }
 
 
-@pytest.fixture
-def home(settings, halo_home: HomeLayout) -> HomeLayout:
-    """A home of this test's own, in force before anyone signs in."""
-    settings.HALO_HOME = halo_home
-    return halo_home
-
-
 def agents(client: Client, workspace: Path | None = None) -> list[dict[str, Any]]:
     answer = client.get(PATH, {"projectId": str(workspace)} if workspace else {})
     assert answer.status_code == 200, answer.content

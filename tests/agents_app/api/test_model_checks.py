@@ -15,13 +15,6 @@ from tests.support.model_settings import KEY, point_at
 
 
 @pytest.fixture
-def home(settings, halo_home: HomeLayout) -> HomeLayout:
-    """A home of this test's own, in force before anyone signs in."""
-    settings.HALO_HOME = halo_home
-    return halo_home
-
-
-@pytest.fixture
 def server() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server

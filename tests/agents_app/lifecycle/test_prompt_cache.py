@@ -21,11 +21,10 @@ tools: [shell_exec, file_write, file_list]
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "aws-bedrock-mantle", BEDROCK])
-async def test_the_prefix_of_a_session_stays_the_same(crew: Crew, settings, halo_home, provider: str) -> None:
+async def test_the_prefix_of_a_session_stays_the_same(crew: Crew, home, provider: str) -> None:
     warm_up("bedrock" if provider == BEDROCK else "openai")
     server = crew.server
-    settings.HALO_HOME = halo_home
-    point_at(halo_home, server, provider)
+    point_at(home, server, provider)
     endpoint = server.chat_url if provider in ("openai", "aws-bedrock-mantle") else server.url
     folder = crew.workspace / ".halo" / "agents" / "lead"
     (folder / "agent.yaml").write_text(_AGENT.format(provider=provider, endpoint=endpoint))

@@ -14,12 +14,6 @@ from tests.support.model_settings import KEY, point_at
 
 
 @pytest.fixture
-def home(settings, halo_home: HomeLayout) -> HomeLayout:
-    settings.HALO_HOME = halo_home
-    return halo_home
-
-
-@pytest.fixture
 def server() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server

@@ -21,11 +21,10 @@ ADDRESS = "https://acme.example/v1"
 
 
 @pytest.fixture
-def home(settings, halo_home: HomeLayout) -> HomeLayout:
+def home(settings, home: HomeLayout) -> HomeLayout:
     """The HALO_HOME of the settings, with one key in the environment."""
-    settings.HALO_HOME = halo_home
-    settings.HALO = read_env({"HALO_HOME": str(halo_home.home), "ACME_KEY": "sk-never-shown"})
-    return halo_home
+    settings.HALO = read_env({"HALO_HOME": str(home.home), "ACME_KEY": "sk-never-shown"})
+    return home
 
 
 @pytest.fixture

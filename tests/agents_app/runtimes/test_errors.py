@@ -1,4 +1,4 @@
-"""Each kind of failure, from real SDK exceptions on both wires and from what other sources raise."""
+"""Each kind of failure, from real SDK exceptions on every wire and from what other sources raise."""
 
 import ssl
 from typing import Any
@@ -11,7 +11,7 @@ from agents_app.runtimes.signals import WireError
 from tests.support.model_server import ModelReply, ModelServer
 from tests.support.runtime_calls import KEY, WIRES, ask, endpoint_of, runtime_at, runtime_for
 
-both_wires = pytest.mark.parametrize("wire", WIRES)
+every_wire = pytest.mark.parametrize("wire", WIRES)
 
 BY_STATUS = {
     400: "fatal", 401: "account", 402: "account", 403: "account", 404: "fatal", 408: "transient", 413: "image",
@@ -20,7 +20,7 @@ BY_STATUS = {
 }  # fmt: skip
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize("status", BY_STATUS)
 async def test_the_status_decides(server: ModelServer, wire: str, status: int) -> None:
     server.script(ModelReply(status=status, error={"error": {"type": "some_error", "message": "words"}}))
@@ -31,7 +31,7 @@ async def test_the_status_decides(server: ModelServer, wire: str, status: int) -
     assert len(server.requests) == 1, "the SDK must not retry by itself"
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize(
     ("status", "words", "kind"),
     [
@@ -61,7 +61,7 @@ async def test_words_are_read_only_where_the_status_says_nothing(
     assert (await failing(server, wire)).kind == kind
 
 
-@both_wires
+@every_wire
 async def test_bodies_that_are_no_json_are_told(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(status=502, error="<html>Bad gateway</html>"))
     failure = await failing(server, wire)
@@ -69,13 +69,13 @@ async def test_bodies_that_are_no_json_are_told(server: ModelServer, wire: str) 
     assert "Bad gateway" in failure.message
 
 
-@both_wires
+@every_wire
 async def test_the_wait_the_vendor_asks_for_is_told(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(status=429, headers={"Retry-After": "7"}))
     assert (await failing(server, wire)).retry_after_s == 7
 
 
-@both_wires
+@every_wire
 async def test_the_key_is_in_no_message_and_no_chained_error(server: ModelServer, wire: str) -> None:
     error = {"error": {"message": f"Incorrect API key provided: {KEY}. Bearer {KEY}"}}
     server.script(ModelReply(status=401, error=error))
@@ -86,7 +86,7 @@ async def test_the_key_is_in_no_message_and_no_chained_error(server: ModelServer
     assert failure.__context__ is None
 
 
-@both_wires
+@every_wire
 async def test_a_server_that_is_not_there_is_network(wire: str) -> None:
     runtime = runtime_at("http://127.0.0.1:9", wire)
     with pytest.raises(ModelError) as failure:
@@ -95,7 +95,7 @@ async def test_a_server_that_is_not_there_is_network(wire: str) -> None:
     assert failure.value.http_status is None
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize("endpoint", ["", "nonsense", "ftp://127.0.0.1/x"])
 async def test_a_wrong_address_is_fatal_and_points_at_the_endpoint(wire: str, endpoint: str) -> None:
     with pytest.raises(ModelError) as failure:
@@ -104,7 +104,7 @@ async def test_a_wrong_address_is_fatal_and_points_at_the_endpoint(wire: str, en
     assert "endpoint" in failure.value.message
 
 
-@both_wires
+@every_wire
 async def test_a_key_that_no_header_can_hold_is_no_secret_leak(server: ModelServer, wire: str) -> None:
     secret = "geheim\nzeile-密"
     with pytest.raises(ModelError) as failure:
@@ -113,7 +113,7 @@ async def test_a_key_that_no_header_can_hold_is_no_secret_leak(server: ModelServ
     assert "geheim" not in failure.value.message
 
 
-@both_wires
+@every_wire
 async def test_redirects_are_not_followed(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(status=307, headers={"Location": "http://127.0.0.1:9/elsewhere"}))
     failure = await failing(server, wire)
@@ -143,7 +143,7 @@ async def test_an_error_inside_a_chat_stream(server: ModelServer, error: dict[st
     assert (await failing(server, "openai")).kind == kind
 
 
-@both_wires
+@every_wire
 async def test_garbage_in_the_stream_is_network(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(events=["{not json"]))
     assert (await failing(server, wire)).kind == "network"

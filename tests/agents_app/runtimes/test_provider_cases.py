@@ -23,7 +23,7 @@ from tests.support.runtime_calls import (
     user,
 )
 
-both_wires = pytest.mark.parametrize("wire", WIRES)
+every_wire = pytest.mark.parametrize("wire", WIRES)
 ARGUMENTS = '{"path": "文件.txt", "text": "a \\"b\\" {c} 🎉"}'
 PARSED = {"path": "文件.txt", "text": 'a "b" {c} 🎉'}
 
@@ -129,7 +129,7 @@ def test_P3_long_arguments_are_not_looked_through_for_each_fragment(monkeypatch:
     assert parts.finish().tool_calls[0].input == {"content": "".join(pieces[1:-1])}
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize("text", ["", "Some words first."])
 async def test_P6_a_stream_cut_in_the_arguments_is_never_a_call(server: ModelServer, wire: str, text: str) -> None:
     reply = ModelReply(text=text, calls=[Call("rm", {"path": "/tmp/some/long/path"})], delta_chars=4)
@@ -143,7 +143,7 @@ async def test_P6_a_stream_cut_in_the_arguments_is_never_a_call(server: ModelSer
             assert failure.value.kind == "network"
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize("broken", ['{"path": "/tm', "null", "[]", "3", '"x"', "{'a': 1}", '{"a": 1} extra', "{"])
 async def test_P6_unreadable_arguments_become_an_error_not_an_empty_input(
     server: ModelServer, wire: str, broken: str
@@ -210,7 +210,7 @@ async def test_P8_cut_off_only_when_both_end_events_are_missing(server: ModelSer
         assert tool_inputs(answer) == [("now", {"a": 1}, None)]
 
 
-@both_wires
+@every_wire
 async def test_P10_one_byte_per_chunk_keeps_every_character(server: ModelServer, wire: str) -> None:
     text = "你好世界 🎉 naïve"
     server.script(ModelReply(text=text, calls=[Call("say", {"词": text})], delta_chars=3, byte_by_byte=True))
@@ -219,7 +219,7 @@ async def test_P10_one_byte_per_chunk_keeps_every_character(server: ModelServer,
     assert tool_inputs(answer) == [("say", {"词": text}, None)]
 
 
-@both_wires
+@every_wire
 async def test_P10_a_pair_split_over_two_deltas_is_joined(server: ModelServer, wire: str) -> None:
     """Some servers cut text by UTF-16 units; each event is then valid JSON with half an emoji."""
     server.script(ModelReply(text=["a", "HALF1", "HALF2", "z"]))
@@ -237,7 +237,7 @@ def _as_data(event: Any, replace: dict[str, str]) -> str:
     return data
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize("byte_by_byte", [False, True])
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
 async def test_P11_every_framing_and_unicode_separators(
@@ -370,7 +370,7 @@ async def test_P17_three_calls_have_their_three_results_right_after(server: Mode
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 
 
-@both_wires
+@every_wire
 async def test_P18_results_first_and_together_then_the_rest(server: ModelServer, wire: str) -> None:
     first, second, third = results("a", "b", "c")
     second["content"] = [{"type": "text", "text": "a picture"}, IMAGE]
@@ -396,7 +396,7 @@ async def test_P18_results_first_and_together_then_the_rest(server: ModelServer,
     assert last["content"][2]["text"] == "queued words"
 
 
-@both_wires
+@every_wire
 async def test_P20_a_bad_request_is_fatal_and_says_why(server: ModelServer, wire: str) -> None:
     server.script(
         ModelReply(status=400, error={"error": {"type": "invalid_request_error", "message": "no such field"}})
@@ -414,7 +414,7 @@ async def test_P22_response_ids_are_no_identity(server: ModelServer) -> None:
     assert tool_inputs(answer) == [("write", PARSED, None)]
 
 
-@both_wires
+@every_wire
 async def test_P23_body_is_not_valid_json_is_not_retried(server: ModelServer, wire: str) -> None:
     refusal = {"error": {"type": "invalid_request_error", "message": "messages.2.content.0: body is not valid JSON"}}
     server.script(*[ModelReply(status=400, error=refusal)] * 3)
@@ -425,7 +425,7 @@ async def test_P23_body_is_not_valid_json_is_not_retried(server: ModelServer, wi
     assert len(server.requests) == 1
 
 
-@both_wires
+@every_wire
 async def test_P23_what_no_json_can_hold_is_named_before_anything_is_sent(server: ModelServer, wire: str) -> None:
     bad = assistant({"type": "tool_use", "id": "c1", "name": "ls", "input": {"x": [object()]}})
     with pytest.raises(ModelError) as failure:
@@ -437,7 +437,7 @@ async def test_P23_what_no_json_can_hold_is_named_before_anything_is_sent(server
     assert server.requests == []
 
 
-@both_wires
+@every_wire
 async def test_S20_lone_surrogates_never_reach_the_wire(server: ModelServer, wire: str) -> None:
     call = assistant({"type": "tool_use", "id": "c1", "name": "ls", "input": {"k\ud83d": "v\udc00"}})
     history = (user("bad \ud83d end"), call, user({"type": "tool_result", "tool_use_id": "c1", "content": "\udfff"}))
@@ -447,7 +447,7 @@ async def test_S20_lone_surrogates_never_reach_the_wire(server: ModelServer, wir
     assert "bad \ufffd end" in sent
 
 
-@both_wires
+@every_wire
 async def test_S20_nor_the_transcript(server: ModelServer, wire: str) -> None:
     arguments = '{"k": "\\ud83d"}'
     server.script(ModelReply(text="x", calls=[Call("say", arguments)]))
@@ -455,7 +455,7 @@ async def test_S20_nor_the_transcript(server: ModelServer, wire: str) -> None:
     assert tool_inputs(answer) == [("say", {"k": "\ufffd"}, None)]
 
 
-@both_wires
+@every_wire
 async def test_many_calls_at_once_do_not_mix(server: ModelServer, wire: str) -> None:
     def echo(body: dict[str, Any]) -> ModelReply:
         return ModelReply(text=f"to {newest_text(body)}", delta_chars=5, delay_ms=1)

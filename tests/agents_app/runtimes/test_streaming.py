@@ -1,4 +1,4 @@
-"""The ordinary course of a call on both wires, through the real SDKs."""
+"""The ordinary course of a call on every wire, through the real SDKs."""
 
 import asyncio
 import time
@@ -23,11 +23,11 @@ from tests.support.runtime_calls import (
     user,
 )
 
-both_wires = pytest.mark.parametrize("wire", WIRES)
+every_wire = pytest.mark.parametrize("wire", WIRES)
 MIXED = 'Grüße, 你好世界 🎉👩\u200d👩\u200d👧 é\u0301 \u2028\u2029\x85 "quoted" \\back\\ \t end\n'
 
 
-@both_wires
+@every_wire
 async def test_text_comes_in_deltas_and_whole_in_the_reply(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text="one two three four", delta_chars=4))
     answer = await ask(runtime_for(server, wire))
@@ -37,7 +37,7 @@ async def test_text_comes_in_deltas_and_whole_in_the_reply(server: ModelServer, 
     assert (answer.reply.stop_reason, answer.reply.model_id) == ("end_turn", "test-model")
 
 
-@both_wires
+@every_wire
 async def test_every_character_survives_in_both_directions(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text=MIXED, delta_chars=1, calls=[Call("write", {"text": MIXED})]))
     answer = await ask(runtime_for(server, wire), request(user(MIXED)))
@@ -46,7 +46,7 @@ async def test_every_character_survives_in_both_directions(server: ModelServer, 
     assert newest_text(server.requests[0].body) == MIXED
 
 
-@both_wires
+@every_wire
 async def test_thinking_then_text_then_parallel_calls(server: ModelServer, wire: str) -> None:
     calls = [Call("read", {"path": "a"}), Call("read", {"path": "b"}), Call("now", {})]
     server.script(ModelReply(thinking="let me see", text="Reading.", calls=calls, delta_chars=3))
@@ -58,7 +58,7 @@ async def test_thinking_then_text_then_parallel_calls(server: ModelServer, wire:
     assert answer.reply.stop_reason == "tool_use"
 
 
-@both_wires
+@every_wire
 async def test_two_calls_with_one_id_become_two_ids(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(calls=[Call("read", {"path": "a"}, "same"), Call("read", {"path": "b"}, "same")]))
     reply = (await ask(runtime_for(server, wire))).reply
@@ -76,7 +76,7 @@ async def test_signatures_and_redacted_thinking_are_kept_for_replay(server: Mode
     ]
 
 
-@both_wires
+@every_wire
 async def test_usage_has_one_shape(server: ModelServer, wire: str) -> None:
     server.script(
         ModelReply(text="x", usage={"input_tokens": 90, "output_tokens": 7, "cache_read_input_tokens": 30}),
@@ -95,7 +95,7 @@ async def test_cache_writes_are_told_apart(server: ModelServer) -> None:
     assert (usage["inputTokens"], usage["cacheReadInputTokens"], usage["cacheWriteInputTokens"]) == (3, 0, 8)
 
 
-@both_wires
+@every_wire
 async def test_max_tokens_is_told(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text="half", stop_reason="max_tokens"))
     assert (await ask(runtime_for(server, wire))).reply.stop_reason == "max_tokens"
@@ -120,7 +120,7 @@ async def test_a_chat_refusal_is_told_the_same_way(server: ModelServer) -> None:
     assert (await ask(runtime_for(server, "openai"))).reply.stop_reason == "refusal"
 
 
-@both_wires
+@every_wire
 async def test_the_request_is_authenticated_and_carries_tools(server: ModelServer, wire: str) -> None:
     tool = ToolSpec("bash", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
     await ask(runtime_for(server, wire), request(tools=[tool], max_tokens=99))
@@ -132,7 +132,7 @@ async def test_the_request_is_authenticated_and_carries_tools(server: ModelServe
     assert "bash" in str(sent.body["tools"])
 
 
-@both_wires
+@every_wire
 async def test_connections_are_reused_from_call_to_call(server: ModelServer, wire: str) -> None:
     before = server.connections
     for _ in range(3):
@@ -140,7 +140,7 @@ async def test_connections_are_reused_from_call_to_call(server: ModelServer, wir
     assert server.connections == before + 1
 
 
-@both_wires
+@every_wire
 @pytest.mark.parametrize("fault", ["wait_ms", "delay_ms", "hang"])
 async def test_cancelling_drops_the_connection_at_once(server: ModelServer, wire: str, fault: str) -> None:
     """Before the first byte, between deltas, and while the model is silent."""
@@ -157,7 +157,7 @@ async def test_cancelling_drops_the_connection_at_once(server: ModelServer, wire
     assert server.requests[0].disconnected_at - cancelled_at < 20
 
 
-@both_wires
+@every_wire
 async def test_closing_the_stream_drops_the_connection(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text="abcdef", delta_chars=1, delay_ms=20, hang=True))
     events = runtime_for(server, wire).stream(request())
@@ -166,7 +166,7 @@ async def test_closing_the_stream_drops_the_connection(server: ModelServer, wire
     await _until(lambda: server.requests[0].disconnected_at is not None)
 
 
-@both_wires
+@every_wire
 async def test_another_call_goes_on_when_one_is_cancelled(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(hang=True, end_after=1), ModelReply(text="slow but sure", delta_chars=2, delay_ms=10))
     doomed = asyncio.create_task(ask(runtime_for(server, wire)))
@@ -179,7 +179,7 @@ async def test_another_call_goes_on_when_one_is_cancelled(server: ModelServer, w
         await doomed
 
 
-@both_wires
+@every_wire
 async def test_silence_ends_after_the_idle_limit(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text="ab", delta_chars=1, hang=True, end_after=3))
     with pytest.raises(ModelError) as failure:
@@ -187,7 +187,7 @@ async def test_silence_ends_after_the_idle_limit(server: ModelServer, wire: str)
     assert failure.value.kind == "network"
 
 
-@both_wires
+@every_wire
 async def test_a_stream_that_never_ends_meets_the_total_limit(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text="x" * 400, delta_chars=1, delay_ms=50))
     began = time.monotonic()
@@ -197,7 +197,7 @@ async def test_a_stream_that_never_ends_meets_the_total_limit(server: ModelServe
     assert time.monotonic() - began < 15
 
 
-@both_wires
+@every_wire
 async def test_a_body_that_stays_open_after_the_end_does_not_hold_the_reply(server: ModelServer, wire: str) -> None:
     server.script(ModelReply(text="done", hang=True))
     began = time.monotonic()
@@ -205,7 +205,7 @@ async def test_a_body_that_stays_open_after_the_end_does_not_hold_the_reply(serv
     assert time.monotonic() - began < 15
 
 
-@both_wires
+@every_wire
 async def test_images_are_noted_for_a_model_that_sees_none(server: ModelServer, wire: str) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     result = {"type": "tool_result", "tool_use_id": "c", "content": [{"type": "text", "text": "shot"}, image]}
@@ -223,7 +223,7 @@ LOOKED = (
 )
 
 
-@both_wires
+@every_wire
 async def test_an_image_in_a_result_has_the_shape_of_its_protocol(server: ModelServer, wire: str) -> None:
     await ask(runtime_for(server, wire), request(*LOOKED))
     sent = history_of(server.requests[0].body)
@@ -243,7 +243,7 @@ async def test_an_image_in_a_result_has_the_shape_of_its_protocol(server: ModelS
         assert following == {"role": "user", "content": [{"type": "input_text", "text": label}, shown]}
 
 
-@both_wires
+@every_wire
 async def test_an_image_in_a_result_is_noted_where_it_stood_for_a_model_that_sees_none(
     server: ModelServer, wire: str
 ) -> None:

@@ -124,10 +124,9 @@ class TestChangePassword:
     OLD, NEW = "old password 1", "new password 2"
 
     @pytest.fixture
-    def person(self, settings, halo_home) -> Client:
+    def person(self, settings, home) -> Client:
         """Signed in where the password is a hash in a file, as without HALO_PASSWORD; here one quick to make."""
         settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-        settings.HALO_HOME = halo_home
         passwords.set_password(self.OLD)
         person = Client()
         assert log_in(person, self.OLD).status_code == 200
