@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import FileCache
@@ -17,6 +18,7 @@ from agents_app.config.yaml_file import parse_mapping
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
 EnvLookup = Callable[[str], str | None]
+Source = Literal["workspace", "global"]
 
 _ENV_NAME = re.compile(r"<<([A-Z_][A-Z0-9_]*)>>")
 _REFUSED_SEGMENTS = frozenset({"__proto__", "prototype", "constructor"})
@@ -25,11 +27,15 @@ _GLOBAL_ONLY = (("general", "sandbox"), ("general", "server"), ("general", "evol
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Merged values. `ignored` names what the workspace's file may not set. Secrets are inside: no repr."""
+    """Merged values. `ignored` names what the workspace's file may not set. Secrets are inside: no repr.
+
+    base: the installation's values alone, by which `source` tells where a merged one stands.
+    """
 
     values: Mapping[str, object] = field(repr=False)
     env_lookup: EnvLookup = field(repr=False)
     ignored: tuple[str, ...] = ()
+    base: Mapping[str, object] | None = field(default=None, repr=False)
 
     def get(self, *path: str) -> object:
         """The value at the path with `<<NAME>>` resolved, or None. A block is returned as it is written."""
@@ -38,12 +44,15 @@ class Settings:
 
     def written(self, *path: str) -> object:
         """The value as the file has it, `<<NAME>>` and all."""
-        node: object = self.values
-        for segment in path:
-            if not isinstance(node, Mapping):
-                return None
-            node = node.get(segment)
-        return node
+        return _at(self.values, path)
+
+    def source(self, *path: str) -> Source | None:
+        """Whose file the value at the path stands in; None where it stands in neither."""
+        value = self.written(*path)
+        if value is None:
+            return None
+        # A leaf that both files have, and have the same, counts as the installation's: nothing is changed by it.
+        return "global" if self.base is None or _at(self.base, path) == value else "workspace"
 
     def text(self, *path: str) -> str | None:
         """A text or number at the path as stripped text; None when unset, blank or a block."""
@@ -61,7 +70,7 @@ def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | Non
     over = _read(_workspace_path(workspace))
     ignored: list[str] = []
     merged = _merge(base, over, (), ignored)
-    return Settings(merged, env_lookup, tuple(ignored))
+    return Settings(merged, env_lookup, tuple(ignored), base)
 
 
 def resolve_env(text: str, env_lookup: EnvLookup) -> str:
@@ -74,6 +83,15 @@ def resolve_env(text: str, env_lookup: EnvLookup) -> str:
 def env_names(text: str) -> list[str]:
     """The environment variables a written value refers to."""
     return _ENV_NAME.findall(text)
+
+
+def _at(values: Mapping[str, object], path: tuple[str, ...]) -> object:
+    node: object = values
+    for segment in path:
+        if not isinstance(node, Mapping):
+            return None
+        node = node.get(segment)
+    return node
 
 
 # Building a path costs as much as looking at it, and these are looked at for every turn.

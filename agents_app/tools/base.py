@@ -68,6 +68,24 @@ def _never() -> bool:
     return False
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxRules:
+    """What the installation's settings (`general.sandbox.*`) add to the built-in rules of the lower access levels.
+
+    hidden: further folders and files that nobody below full access sees. writable: further folders that the commands
+    of a `workspace` session may change. network: whether those commands reach the network; a `readonly` session's
+    never do. Paths are absolute.
+    """
+
+    hidden: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    network: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """Where and for whom a tool runs.
@@ -75,6 +93,11 @@ class ToolContext:
     workspace: absolute. home: the user's. halo_home: Halo's own folder, of which lower access levels see only a part
     (default `<home>/.halo`). environ: what commands inherit, before Halo's own secrets are taken out. tool_use_id: the
     call that runs, unique within its session.
+
+    For the levels below full: sandboxed: commands can be run in a sandbox here; without one they are refused.
+    other_workspaces: folders of the installation's other workspaces, which are hidden. private_addresses: `web_fetch`
+    may reach addresses that are not public. fill_in: puts a skill's parameters into a command line, so that a key need
+    not stand in the conversation.
     """
 
     workspace: Path
@@ -86,6 +109,11 @@ class ToolContext:
     halo_home: Path | None = None
     tool_use_id: str = ""
     environ: Mapping[str, str] = field(default_factory=child_environment, repr=False)
+    sandboxed: bool = False
+    rules: SandboxRules = SandboxRules()
+    other_workspaces: tuple[Path, ...] = ()
+    private_addresses: bool = False
+    fill_in: Callable[[str], str] = field(default=_as_it_is, repr=False)
 
 
 class Tool(Protocol):
