@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from agents_app import delegation, deletion, exchange_deletion
+from agents_app.access import check_level, fold_level
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.inbound_images import InboundImage, save_images
@@ -66,16 +67,25 @@ async def send(
     images: Sequence[InboundImage] = (),
     client_msg_id: str | None = None,
     kind: str = Kind.PERSON,
+    access_level: str = "full",
 ) -> Accepted:
     """Queue one message; returns once it is committed. Creates the session when it is new.
 
-    The same `client_msg_id` in the same workspace is acknowledged again and queued once. Raises BadRequest, NotFound
-    (workspace, agent), Conflict (archived, deleted), ProviderKeyMissing.
+    The same `client_msg_id` in the same workspace is acknowledged again and queued once. `access_level`: what the door
+    lets this person do; it counts for the session and all below it from this message on. Raises BadRequest, NotFound
+    (workspace, agent), Conflict (archived, deleted, agent switched off), Forbidden (observer), ProviderKeyMissing.
     """
     if not text.strip() and not images:
         raise BadRequest("The message is empty.", code="empty_message")
     draft = _Draft(
-        workspace, clean_text(text).replace("\0", "\ufffd"), session_id, agent_id, tuple(images), client_msg_id, kind
+        workspace,
+        clean_text(text).replace("\0", "\ufffd"),
+        session_id,
+        agent_id,
+        tuple(images),
+        client_msg_id,
+        kind,
+        check_level(access_level),
     )
     accepted, saved_images = await db(_send, draft)
     hints = [dispatch_soon(accepted.session_pk)]  # first: a worker begins while the rest is told
@@ -150,6 +160,7 @@ class _Draft:
     images: tuple[InboundImage, ...]
     client_msg_id: str | None
     kind: str
+    access_level: str
 
 
 def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
@@ -184,6 +195,7 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
                 if session.cut_offs >= MAX_DEATHS:  # it was left alone; a person gives it one more try
                     session.cut_offs = MAX_DEATHS - 1
                     session.save(update_fields=["cut_offs"])
+            fold_level(session, draft.access_level)
             busy = is_running(session)
             queue.requeue_failed(session)
             row = queue.enqueue(

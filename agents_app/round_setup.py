@@ -9,6 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from agents_app.access import level_now
 from agents_app.config.agents import AgentConfig, load_agent
 from agents_app.config.model_choice import ModelChoice, choose_model
 from agents_app.config.prompt import build_system_prompt
@@ -23,11 +24,13 @@ from agents_app.session_tools import session_tools
 from agents_app.tools.base import Tool, ToolContext, ToolLimits
 from agents_app.tools.registry import tools_for
 from halo_project.clock import utcnow
+from halo_project.database import db
 from sessions_app.events import ContextSent
 
 
 async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
     """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
+    held.session.access_level = await db(level_now, held.session)
     agent, choice, tools, prompt = await asyncio.to_thread(_read_configuration, held)
     held.system_prompt = prompt
     return RoundSetup(

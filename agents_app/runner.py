@@ -26,6 +26,7 @@ from agents_app.round_setup import note_context, prepare_round
 from agents_app.runtimes.errors import ModelError
 from agents_app.shutdown import park_turns
 from agents_app.siblings import sibling_status
+from agents_app.spoken import spoken_words
 from agents_app.wake import Signal, dispatch_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
@@ -207,6 +208,7 @@ class Runner:
 
     async def _land(self, held: HeldSession, batch: queue.Batch) -> None:
         images = await read_images(batch.rows, held.workspace)
+        spoken = await asyncio.to_thread(spoken_words, held, batch.rows)
         company, waited = ALONE, False
         if any(row.kind == QueuedMessage.Kind.AGENT for row in batch.rows):
             company, waited = await db(_company, held.session, batch, utcnow())
@@ -214,7 +216,7 @@ class Runner:
         if batch.rows:
             sources = frozenset(row.source_session_id for row in batch.rows if row.source_session_id)
             facts = RoundFacts(batch.rows[-1].row_id, sources, waited)
-        columns = land(held.store, batch.rows, held.workspace, images, company)
+        columns = land(held.store, batch.rows, held.workspace, images, company, spoken)
         if any(row.kind == QueuedMessage.Kind.NUDGE for row in batch.rows):
             held.store.emit(AgentsAtWork(tuple(await db(agents_at_work, held.session))))
         await held.store.save()

@@ -1,5 +1,6 @@
 """Decides whether a text is an address we may send a model request to."""
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 RULE = "an address beginning with http:// or https://, without user name and password in it"
@@ -15,3 +16,19 @@ def clean_endpoint(value: str) -> str | None:
     if not usable or parts.username is not None or not value.strip().isprintable() or " " in value.strip():
         return None
     return value.strip().rstrip("/")
+
+
+def origin(endpoint: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of an address that `clean_endpoint` gave."""
+    parts = urlsplit(endpoint)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def is_loopback(endpoint: str) -> bool:
+    host = origin(endpoint)[1]
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -8,6 +8,7 @@ HaloError
 ├── AgentInvalid             the folder exists, its agent.yaml does not hold
 ├── ProviderUnknown          no usable registry row of that id, or of a wire protocol we do not speak
 ├── ProviderKeyMissing       the provider needs a key and has none
+├── EndpointUntrusted        an agent of a workspace would have a key sent to an address nobody here named
 └── ModelsInstallFailed      a folder of provider rows cannot be read, or its rows cannot be put in place
 """
 
@@ -70,6 +71,13 @@ class ProviderKeyMissing(HaloError):
     """The provider is known and has no key. The message says where to put one; it never holds a key."""
 
     code = "provider_key_missing"
+    status = 409
+
+
+class EndpointUntrusted(HaloError):
+    """The message names the agent, the address, and the setting by which a person allows it."""
+
+    code = "endpoint_untrusted"
     status = 409
 
 

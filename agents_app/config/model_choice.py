@@ -11,12 +11,13 @@ from pathlib import Path
 
 from agents_app.config.agents import AgentConfig
 from agents_app.config.endpoints import RULE, clean_endpoint
-from agents_app.config.errors import ConfigFileInvalid, ProviderKeyMissing, ProviderUnknown
+from agents_app.config.errors import ConfigFileInvalid, EndpointUntrusted, ProviderKeyMissing, ProviderUnknown
 from agents_app.config.keys import KeyStatus, further_secrets, key_advice, key_status, preference
 from agents_app.config.registry import ModelInfo, Provider, Registry, load_registry
 from agents_app.config.registry_row import AUTO, REHEARSAL, RUNTIMES
 from agents_app.config.settings_file import EnvLookup, Settings, load_settings
 from agents_app.config.thinking import Thinking, chosen_thinking, default_thinking
+from agents_app.config.trusted_endpoints import SETTING, base_url_variable, is_trusted
 from agents_app.runtimes.quirks import PLAIN, Quirks
 from halo_project.errors import ConfigurationError
 from halo_project.layout import HomeLayout
@@ -50,7 +51,10 @@ class ModelChoice:
 def choose_model(
     agent: AgentConfig, home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None
 ) -> ModelChoice:
-    """Raises ProviderUnknown, ProviderKeyMissing or ConfigFileInvalid. A workspace may prefer a provider or a model."""
+    """A workspace may prefer a provider or a model.
+
+    Raises ProviderUnknown, ProviderKeyMissing, EndpointUntrusted or ConfigFileInvalid.
+    """
     if agent.provider == REHEARSAL:
         return _rehearsal(agent)
     settings = load_settings(home, env_lookup, workspace)
@@ -62,6 +66,8 @@ def choose_model(
     if status.malformed or (status.needed and status.value is None):
         raise ProviderKeyMissing(_missing(agent, provider, status, home))
     assert agent.model_id is not None and agent.endpoint is not None  # a validated block has both
+    if agent.scope == "workspace" and status.present and not is_trusted(agent.endpoint, provider, settings):
+        raise EndpointUntrusted(_untrusted(agent, provider, home))
     return _choice(agent, registry, settings, provider, agent.model_id, agent.endpoint, status.value)
 
 
@@ -107,7 +113,7 @@ def _auto_endpoint(provider: Provider, settings: Settings, home: HomeLayout) -> 
         if endpoint is None:
             raise ConfigFileInvalid(home.settings_yaml, f"`models.{provider.id}.endpoint` must be {RULE}.")
         return endpoint
-    variable = f"{provider.id.upper().replace('-', '_')}_BASE_URL"
+    variable = base_url_variable(provider)
     from_env = (settings.env_lookup(variable) or "").strip()
     if not from_env:
         return provider.default_endpoint
@@ -183,6 +189,14 @@ def _missing(agent: AgentConfig, provider: Provider, status: KeyStatus, home: Ho
         "whose API key holds blanks or characters that no key has" if status.malformed else "which has no API key here"
     )
     return f"The agent '{agent.name}' uses {provider.display_name} ({provider.id}), {lack}. {key_advice(status, home)}"
+
+
+def _untrusted(agent: AgentConfig, provider: Provider, home: HomeLayout) -> str:
+    return (
+        f"The agent '{agent.name}' comes with this workspace and would have the key of {provider.display_name} "
+        f"({provider.id}) sent to {agent.endpoint}, an address that this installation does not know. If you trust it, "
+        f"add it to `{'.'.join(SETTING)}` in {home.settings_yaml}; otherwise choose another agent."
+    )
 
 
 def _rehearsal(agent: AgentConfig) -> ModelChoice:

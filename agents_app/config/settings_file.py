@@ -54,6 +54,10 @@ class Settings:
         # A leaf that both files have, and have the same, counts as the installation's: nothing is changed by it.
         return "global" if self.base is None or _at(self.base, path) == value else "workspace"
 
+    def installation(self, *path: str) -> object:
+        """What the installation's own file has at the path, whatever the workspace says."""
+        return _at(self.values if self.base is None else self.base, path)
+
     def text(self, *path: str) -> str | None:
         """A text or number at the path as stripped text; None when unset, blank or a block."""
         value = self.get(*path)

@@ -9,16 +9,17 @@ from django.conf import settings
 from agents_app import delegation
 from agents_app.config.agents import AgentConfig, load_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound
+from agents_app.config.model_choice import choose_model
 from agents_app.disabled_items import is_disabled
 from agents_app.held_session import HeldSession
 from agents_app.models import DisabledItem
 from agents_app.session_tools.base import SessionTool, text_fields
 from agents_app.tools.base import ToolContext
-from agents_app.tools.registry import READONLY_NAMES
+from agents_app.tools.registry import tools_for
 from agents_app.wake import wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
-from halo_project.errors import BadRequest
+from halo_project.errors import BadRequest, HaloError
 from sessions_app.events import ChildReported, ChildStarted
 
 TASK_CHARS = 200
@@ -223,8 +224,7 @@ class QueryAgent(SessionTool):
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         agent = await _colleague(self._held, self._agent, args["agent_id"])
-        readonly = self._session.access_level == "readonly"
-        tools = [name for name in agent.tools if not readonly or name in READONLY_NAMES]
+        tools = await asyncio.to_thread(_usable_tools, agent, self._held)
         parts = [
             f"# Agent: {agent.name}",
             f"**Description:** {agent.description}" if agent.description else "",
@@ -250,6 +250,15 @@ async def _colleague(held: HeldSession, agent: AgentConfig, agent_id: str) -> Ag
             f'agent "{agent_id}" is not in your team. The agents you can delegate to are listed in your system prompt.'
         )
     return found
+
+
+def _usable_tools(agent: AgentConfig, held: HeldSession) -> list[str]:
+    """What it would hold if it were started from here: by its model's eyes and by this session's access level."""
+    try:
+        vision = choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, held.workspace).vision
+    except HaloError:  # it cannot be started now, which is told when that is tried
+        vision = agent.image is not False
+    return list(tools_for(agent.tools, access=held.session.access_level, vision=vision))
 
 
 def _working_dir(asked_for: str | None, workspace: Path) -> Path | None:

@@ -1,0 +1,49 @@
+"""What the model reads in place of what a person typed: `@scope` folders' instructions put in front.
+
+Made when a message lands, from the files as they are then. The page keeps the words as they were typed.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+from agents_app.config.scope_text import with_scopes
+from agents_app.held_session import HeldSession
+from halo_project.errors import HaloError
+from sessions_app.models import QueuedMessage
+
+logger = logging.getLogger(__name__)
+
+# Messages that people, or schedules of theirs, wrote. What agents send one another is taken as it is.
+_SPOKEN = (QueuedMessage.Kind.PERSON, QueuedMessage.Kind.CRON)
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """By key of the queued row: the text for the model where it differs, and what the person is told beside it."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    notices: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+AS_TYPED = Spoken()
+
+
+def spoken_words(held: HeldSession, rows: list[QueuedMessage]) -> Spoken:
+    """Reads files: for a thread. A file that cannot be used is told to the person; the message goes on as typed."""
+    spoken = Spoken()
+    for row in rows:
+        if row.kind in _SPOKEN:
+            try:
+                text, notices = _for_model(held, row.text)
+            except HaloError as error:
+                text, notices = row.text, (error.message,)
+            if text != row.text:
+                spoken.texts[row.pk] = text
+            if notices:
+                spoken.notices[row.pk] = notices
+    return spoken
+
+
+def _for_model(held: HeldSession, text: str) -> tuple[str, tuple[str, ...]]:
+    scoped = with_scopes(text, held.workspace)
+    return scoped.text, scoped.problems
