@@ -21,6 +21,7 @@ from sessions_app.process_identity import this_process
 from sessions_app.raw_repair import open_calls
 from sessions_app.store import SessionStore
 from tests.support.crew import HANGING, SLEEP, Crew, start, stopped_below
+from tests.support.image_files import png
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,7 +121,7 @@ async def test_T8_stop_ends_it_wherever_it_is_and_the_next_message_works(crew: C
 
 
 async def test_stop_keeps_what_was_queued_with_its_images_and_runs_nothing(crew: Crew) -> None:
-    image = InboundImage(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
+    image = InboundImage(png(4, 4), "image/png")
     crew.on("lead", "one", HANGING)
     root = await crew.send("one")
     await crew.asked(1)
