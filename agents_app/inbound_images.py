@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from halo_project.errors import Forbidden
 from halo_project.layout import WorkspaceLayout
+from halo_project.real_paths import is_inside
 
 _SUFFIX = {"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}
 
@@ -20,10 +22,18 @@ class InboundImage:
 
 
 def save_images(workspace: Path, images: Sequence[InboundImage], now: datetime) -> list[dict[str, str]]:
-    """Write each image and return what a queue row keeps of it: path relative to the workspace, and its type."""
+    """Write each image and return what a queue row keeps of it: path relative to the workspace, and its type.
+
+    Raises Forbidden when a link in the workspace leads the folder for them out of it.
+    """
     if not images:
         return []
     folder = WorkspaceLayout(workspace).assets / "web" / "inbound" / "web" / now.strftime("%Y-%m-%d")
+    if not is_inside(folder, workspace):
+        raise Forbidden(
+            f"{folder} leads out of the workspace; put a plain folder there, then send the image again.",
+            code="assets_outside",
+        )
     folder.mkdir(parents=True, exist_ok=True)
     saved = []
     for image in images:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agents_app.images import ImageRefused, check_size, image_block, image_facts
 from agents_app.spoken import AS_TYPED, Spoken
+from halo_project.real_paths import is_inside
 from sessions_app.events import ChildReported, Notice, UserLanded
 from sessions_app.log.regular import read_regular
 from sessions_app.messages import Block, stamped, title_from
@@ -27,7 +28,7 @@ async def read_images(rows: list[QueuedMessage], workspace: Path) -> dict[str, B
     paths = {image["path"] for row in rows for image in row.images}
     if not paths:
         return {}
-    return await asyncio.to_thread(lambda: {path: _image_block(workspace / path) for path in paths})
+    return await asyncio.to_thread(lambda: {path: _image_block(workspace / path, workspace) for path in paths})
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,11 @@ def _raw_blocks(
     ]
 
 
-def _image_block(path: Path) -> Block:
+def _image_block(path: Path, workspace: Path) -> Block:
     """By its bytes, whatever was written down when it came: a file of a workspace may have been changed since."""
     try:
+        if not is_inside(path, workspace):
+            raise ImageRefused("lies outside the workspace.")
         check_size(path.lstat().st_size)
         data = read_regular(path)
         return image_block(data, image_facts(data).media_type)

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 
 from agents_app.config.prompt_files import directory_instructions
+from halo_project.real_paths import is_inside
 
 # At the beginning of a word, with a blank behind it: `@scope/package` is the name of something else.
 _MARKER = re.compile(r'(?<!\S)@scope[ \t]+(?:"([^"\n]+)"|([^\s"]+))')
@@ -56,10 +57,9 @@ def _folder(asked_for: str, workspace: Path) -> tuple[Path | None, str]:
     shorter = asked_for.rstrip(_PUNCTUATION)
     for name, rest in ((asked_for, ""), (shorter, asked_for[len(shorter) :])):
         try:
-            real = (workspace / name).resolve()
-            if name and real.is_dir() and real.is_relative_to(workspace.resolve()):
-                return real, rest
-        except (OSError, ValueError):  # a name too long, or one that no file can have
+            if name and is_inside(workspace / name, workspace) and (workspace / name).is_dir():
+                return (workspace / name).resolve(), rest
+        except OSError:  # a name too long
             continue
     return None, ""
 

@@ -20,6 +20,7 @@ from agents_app.wake import wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest, HaloError
+from halo_project.real_paths import is_inside
 from sessions_app.events import ChildReported, ChildStarted
 
 TASK_CHARS = 200
@@ -267,9 +268,8 @@ def _working_dir(asked_for: str | None, workspace: Path) -> Path | None:
         return None
     if "\0" in asked_for:
         raise delegation.Refused("working_dir is not a path")
-    root = workspace.resolve()
-    folder = (root / asked_for).resolve()
-    if folder != root and root not in folder.parents:
+    folder = (workspace / asked_for).resolve()
+    if not is_inside(folder, workspace):
         raise delegation.Refused(f'working_dir "{asked_for}" is outside the workspace')
     if not folder.exists():
         raise delegation.Refused(f'working_dir "{asked_for}" does not exist')

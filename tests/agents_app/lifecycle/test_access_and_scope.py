@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents_app import conversation
+from agents_app.inbound_images import InboundImage
 from halo_project.errors import BadRequest, Forbidden
 from sessions_app.models import AgentSession
 from tests.support.crew import HANGING, Crew, start
@@ -111,7 +112,21 @@ async def test_a_scope_that_is_no_folder_is_told_once_and_the_words_go_on(crew: 
     await crew.nothing_is_left()
 
 
-@pytest.mark.parametrize("became", ["another kind", "no image", "a link"])
+async def test_an_image_is_not_written_where_a_link_leads_out_of_the_workspace(crew: Crew, tmp_path: Path) -> None:
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    assets = crew.workspace / ".halo/assets"
+    if assets.exists():
+        assets.rmdir()
+    assets.symlink_to(outside)
+    with pytest.raises(Forbidden):
+        await conversation.send(
+            workspace=str(crew.workspace), text="look", agent_id="lead", images=[InboundImage(png(4, 4), "image/png")]
+        )
+    assert list(outside.rglob("*")) == []
+
+
+@pytest.mark.parametrize("became", ["another kind", "no image", "a link", "in a linked folder"])
 async def test_an_image_is_taken_for_what_it_is_when_it_lands(crew: Crew, tmp_path: Path, became: str) -> None:
     crew.on("lead", "look", "seen")
     sent = await conversation.send(
@@ -119,7 +134,7 @@ async def test_an_image_is_taken_for_what_it_is_when_it_lands(crew: Crew, tmp_pa
         session_id="root",
         agent_id="lead",
         text="look",
-        images=[conversation.InboundImage(png(4, 4), "image/webp")],
+        images=[InboundImage(png(4, 4), "image/webp")],
     )
     (file,) = (crew.workspace / ".halo/assets").rglob("image_*")
     if became == "no image":
@@ -128,6 +143,9 @@ async def test_an_image_is_taken_for_what_it_is_when_it_lands(crew: Crew, tmp_pa
         (tmp_path / "private.png").write_bytes(png(4, 4))
         file.unlink()
         file.symlink_to(tmp_path / "private.png")
+    elif became == "in a linked folder":
+        file.parent.rename(tmp_path / "moved")
+        file.parent.symlink_to(tmp_path / "moved")
     await crew.settle()
     root = await crew.session(sent.session_id)
     block = crew.raw(root)[0]["content"][0]
