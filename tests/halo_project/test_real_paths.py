@@ -34,4 +34,4 @@ def test_a_folder_that_is_itself_reached_by_a_link(folder: Path, tmp_path: Path)
 
 
 def test_a_name_that_is_too_long_is_no_error(folder: Path) -> None:
-    assert is_inside(folder / ("x" * 5000), folder) in (True, False)
+    assert is_inside(folder / ("x" * 5000), folder), "there can be no link behind a name that no file has"
