@@ -1,6 +1,6 @@
 """What an agent is, and how its agent.yaml is read and checked."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,8 @@ from agents_app.config.errors import AgentInvalid
 from agents_app.config.fields import Fields
 from agents_app.config.registry_row import AUTO, REHEARSAL
 from agents_app.config.thinking import EFFORTS, MIN_BUDGET, ThinkingSetting
+from agents_app.config.tool_names import tool_remarks
+from agents_app.config.yaml_file import Document
 
 Scope = Literal["workspace", "global", "bundled"]
 
@@ -17,6 +19,8 @@ DEFAULT_CONTEXT_TOKENS = 200_000
 DEFAULT_COMPRESS_AT = 0.8
 _TOP = ("name", "description", "model", "system_prompt", "context", "tools", "team", "skills", "priority", "internal")
 _MODEL = ("provider", "id", "endpoint", "maxTokens", "promptCaching", "thinking", "image", "video", "audio")
+_THINKING = ("enabled", "effort", "budget", "budget_tokens")
+_CONTEXT = ("maxTokens", "compressAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class AgentConfig:
 
     provider: `auto`, `rehearsal`, or the id of a registry row; only the last has `model_id` and `endpoint`.
     Sizes in tokens; `compress_at` is the filled part of the context at which it is compacted. `image`, `video` and
-    `audio` override what the registry says of the model. `warnings`: misspelt fields and the like.
+    `audio` override what the registry says of the model. `warnings`: misspelt fields and the like, a sentence each.
+    `folder`: where it was read from.
     """
 
     agent_id: str
@@ -51,6 +56,7 @@ class AgentConfig:
     system_prompt: str | None = None
     agent_md: str | None = None
     warnings: tuple[str, ...] = ()
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +70,12 @@ class _ModelBlock:
     image: bool | None = None
     video: bool | None = None
     audio: bool | None = None
-    unknown: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def parse_agent(
-    values: Mapping[str, object], *, agent_id: str, scope: Scope, path: Path, agent_md: str | None
-) -> AgentConfig:
-    """Raises AgentInvalid with a sentence for each fault."""
-    fields = Fields(values)
+def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, agent_md: str | None) -> AgentConfig:
+    """Raises AgentInvalid with a sentence for each fault. Where the document has lines, each sentence names its own."""
+    fields = Fields(document.values, lines=document.lines)
     model = _model(fields)
     context = fields.block("context") or Fields({}, problems=fields.problems)
     agent = AgentConfig(
@@ -97,7 +101,14 @@ def parse_agent(
         internal=fields.flag("internal") or is_internal_id(agent_id),
         system_prompt=fields.text("system_prompt"),
         agent_md=agent_md,
-        warnings=_warnings(fields.unknown(_TOP) + model.unknown),
+        warnings=(
+            *_repeated(document),
+            *fields.ignored(_TOP),
+            *model.warnings,
+            *context.ignored(_CONTEXT),
+            *_tool_warnings(fields),
+        ),
+        folder=path.parent,
     )
     if fields.problems:
         raise AgentInvalid(agent_id, path, fields.problems)
@@ -109,8 +120,16 @@ def is_internal_id(agent_id: str) -> bool:
     return len(agent_id) > 4 and agent_id.startswith("__") and agent_id.endswith("__")
 
 
-def _warnings(unknown: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"`{label}` is not a field Halo knows; it is ignored." for label in unknown)
+def _repeated(document: Document) -> Iterator[str]:
+    for label, line in document.repeated.items():
+        yield f"Line {line}: `{label}` stands twice in its block; this one, the last, counts."
+
+
+def _tool_warnings(fields: Fields) -> Iterator[str]:
+    listed = fields.raw("tools")
+    names = [item.strip() for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
+    for index, sentence in tool_remarks(names).items():
+        yield fields.line_of(f"tools[{index}]") + sentence
 
 
 def _model(fields: Fields) -> _ModelBlock:
@@ -125,24 +144,26 @@ def _model(fields: Fields) -> _ModelBlock:
     provider = block.text("provider", required=True) or AUTO
     named = provider not in (AUTO, REHEARSAL)
     if provider == AUTO and (block.has("id") or block.has("endpoint")):
-        block.problems.append("`model.id` and `model.endpoint` mean nothing with the provider auto; leave them out.")
+        sentence = "`model.id` and `model.endpoint` mean nothing with the provider auto; leave them out."
+        block.remark("id" if block.has("id") else "endpoint", sentence)
+    thinking, thinking_warnings = _thinking(block)
     return _ModelBlock(
         provider=provider,
         model_id=block.text("id", required=named) if named else None,
         endpoint=_endpoint(block) if named else None,
         max_tokens=block.integer("maxTokens", low=1, high=10_000_000),
         prompt_caching=_caching(block),
-        thinking=_thinking(block),
+        thinking=thinking,
         image=block.flag("image"),
         video=block.flag("video"),
         audio=block.flag("audio"),
-        unknown=block.unknown(_MODEL),
+        warnings=(*block.ignored(_MODEL), *thinking_warnings),
     )
 
 
 def _endpoint(block: Fields) -> str | None:
     if not block.has("endpoint"):
-        block.problems.append(f"`{block.label('endpoint')}` is missing; it must be {RULE}.")
+        block.missing("endpoint", RULE)
         return None
     value = block.text("endpoint")
     endpoint = clean_endpoint(value) if value else None
@@ -161,14 +182,16 @@ def _caching(block: Fields) -> bool | str | None:
     return None
 
 
-def _thinking(block: Fields) -> ThinkingSetting | None:
+def _thinking(block: Fields) -> tuple[ThinkingSetting | None, tuple[str, ...]]:
+    """The setting, and warnings of it."""
     if isinstance(block.raw("thinking"), bool):
-        return ThinkingSetting(enabled=block.raw("thinking") is True)
+        return ThinkingSetting(enabled=block.raw("thinking") is True), ()
     fields = block.block("thinking")
     if fields is None:
-        return None
+        return None, ()
     enabled = fields.flag("enabled")
     # `budget` is how 1.x files spell `effort`.
     effort = fields.choice("effort", EFFORTS) or fields.choice("budget", EFFORTS)
     budget_tokens = fields.integer("budget_tokens", low=MIN_BUDGET, high=10_000_000)
-    return ThinkingSetting(True if enabled is None else enabled, effort, budget_tokens)
+    setting = ThinkingSetting(True if enabled is None else enabled, effort, budget_tokens)
+    return setting, fields.ignored(_THINKING)

@@ -4,6 +4,7 @@ A folder in the workspace's `.halo/agents/` replaces the one in `HALO_HOME/globa
 one, as a whole: no file is taken from a folder below. What agent.yaml may say is left to `agent_yaml`.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +12,14 @@ from pathlib import Path
 from agents_app.config.agent_yaml import AgentConfig, Scope, is_internal_id, parse_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid, shown
 from agents_app.config.files import BUNDLED, entries, is_folder, read_text
-from agents_app.config.yaml_file import read_mapping
+from agents_app.config.yaml_file import read_document
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import check_agent_id, is_safe_segment
 
-__all__ = ["AgentConfig", "AgentListing", "Scope", "default_agent_id", "list_agents", "load_agent"]
+__all__ = ["AgentConfig", "AgentListing", "Item", "Scope", "default_agent_id", "item_of", "list_agents", "load_agent"]
+
+# What a workspace switches off: the id, and whether it is `workspace`'s own or the installation's (`global`).
+Item = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class AgentListing:
     internal: bool
     config: AgentConfig | None
     error: str | None = None
+    folder: Path | None = None
 
 
 def load_agent(agent_id: str, workspace: Path | None, home: HomeLayout) -> AgentConfig:
@@ -52,10 +57,19 @@ def list_agents(workspace: Path | None, home: HomeLayout) -> list[AgentListing]:
     return sorted(found.values(), key=lambda agent: (-agent.priority, agent.name.casefold(), agent.agent_id))
 
 
-def default_agent_id(workspace: Path | None, home: HomeLayout) -> str:
-    """The agent that answers when none was chosen: the first of the list that a person may talk to and that works."""
+def item_of(agent: AgentConfig | AgentListing) -> Item:
+    """The name under which a workspace switches this agent off; a bundled one counts as the installation's."""
+    return agent.agent_id, "workspace" if agent.scope == "workspace" else "global"
+
+
+def default_agent_id(workspace: Path | None, home: HomeLayout, disabled: AbstractSet[Item] = frozenset()) -> str:
+    """The agent that answers when none was chosen: the first of the list that a person may talk to and that works.
+
+    disabled: those that are switched off, see `disabled_items.disabled_of`; one of them only when nothing else works.
+    """
     own = [agent for agent in list_agents(workspace, home) if not agent.internal]
     usable = [agent for agent in own if agent.config is not None]
+    usable = [agent for agent in usable if item_of(agent) not in disabled] or usable
     if not own:
         raise AgentNotFound("default")
     return (usable or own)[0].agent_id
@@ -81,13 +95,13 @@ def _files(folder: Path) -> tuple[Path, Path]:
 def _load(agent_id: str, scope: Scope, folder: Path) -> AgentConfig:
     path, prompt_path = _files(folder)
     try:
-        values = read_mapping(path)
-        if values is None:
+        document = read_document(path)
+        if document is None:
             raise AgentInvalid(agent_id, path, ["This file is missing; an agent's folder needs one."])
         agent_md = read_text(prompt_path)
     except ConfigFileInvalid as error:
         raise AgentInvalid(agent_id, error.path, [_with_line(error)]) from error
-    return parse_agent(values, agent_id=agent_id, scope=scope, path=path, agent_md=agent_md or None)
+    return parse_agent(document, agent_id=agent_id, scope=scope, path=path, agent_md=agent_md or None)
 
 
 def _with_line(error: ConfigFileInvalid) -> str:
@@ -105,5 +119,5 @@ def _listing(agent_id: str, scope: Scope, folder: Path) -> AgentListing | None:
         config = _load(agent_id, scope, folder)
     except (AgentInvalid, ConfigFileInvalid) as error:
         name = shown(agent_id)
-        return AgentListing(name, name, scope, 0, is_internal_id(agent_id), None, error.message)
-    return AgentListing(agent_id, config.name, scope, config.priority, config.internal, config)
+        return AgentListing(name, name, scope, 0, is_internal_id(agent_id), None, error.message, folder)
+    return AgentListing(agent_id, config.name, scope, config.priority, config.internal, config, folder=folder)

@@ -3,15 +3,36 @@
 It knows types and ranges; what the values mean is left to the modules that ask for them.
 """
 
+from __future__ import annotations
+
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 
-class Fields:
-    """One block of a file. `block()` gives a nested one that adds to the same list of problems."""
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """` Did you mean …?` where a known name is near, else nothing."""
+    near = difflib.get_close_matches(name.casefold(), [each.casefold() for each in known], 1, 0.7)
+    meant = next((each for each in known if near and each.casefold() == near[0]), None)
+    return f" Did you mean `{meant}`?" if meant is not None else ""
 
-    def __init__(self, values: Mapping[str, object], *, prefix: str = "", problems: list[str] | None = None):
+
+class Fields:
+    """One block of a file. `block()` gives a nested one that adds to the same list of problems.
+
+    lines: where each dotted path stands in the file; without them the sentences name no line.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, object],
+        *,
+        prefix: str = "",
+        problems: list[str] | None = None,
+        lines: Mapping[str, int] | None = None,
+    ):
         self._values = values
         self._prefix = prefix
+        self._lines = lines or {}
         self.problems: list[str] = problems if problems is not None else []
 
     def label(self, key: str) -> str:
@@ -24,14 +45,28 @@ class Fields:
     def raw(self, key: str) -> object:
         return self._values.get(key)
 
+    def line_of(self, key: str) -> str:
+        """`Line 3: `, of the field itself, or of its block where the field is missing; nothing without lines."""
+        if not self._lines:
+            return ""
+        line = self._lines.get(self.label(key)) or self._lines.get(self._prefix.rstrip(".")) or 1
+        return f"Line {line}: "
+
+    def remark(self, key: str, sentence: str) -> None:
+        """Add a problem of this field."""
+        self.problems.append(f"{self.line_of(key)}{sentence}")
+
     def wrong(self, key: str, allowed: str) -> None:
-        self.problems.append(f"`{self.label(key)}` must be {allowed}.")
+        self.remark(key, f"`{self.label(key)}` must be {allowed}.")
+
+    def missing(self, key: str, allowed: str) -> None:
+        self.remark(key, f"`{self.label(key)}` is missing; it must be {allowed}.")
 
     def text(self, key: str, *, required: bool = False) -> str | None:
         value = self._values.get(key)
         if value is None or value == "":
             if required:
-                self.problems.append(f"`{self.label(key)}` is missing; it must be a text.")
+                self.missing(key, "a text")
             return None
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             self.wrong(key, "a text")
@@ -82,16 +117,16 @@ class Fields:
             return ()
         return tuple(dict.fromkeys(item.strip() for item in value))
 
-    def block(self, key: str) -> "Fields | None":
+    def block(self, key: str) -> Fields | None:
         value = self._values.get(key)
         if value is None:
             return None
         if not isinstance(value, Mapping):
             self.wrong(key, "a block of `key: value` lines")
             return None
-        return Fields(value, prefix=f"{self.label(key)}.", problems=self.problems)
+        return Fields(value, prefix=f"{self.label(key)}.", problems=self.problems, lines=self._lines)
 
-    def blocks(self, key: str) -> list["Fields"]:
+    def blocks(self, key: str) -> list[Fields]:
         """A list of blocks; [] when absent."""
         value = self._values.get(key)
         if value is None:
@@ -100,7 +135,7 @@ class Fields:
             self.wrong(key, "a list of blocks, each beginning with `- `")
             return []
         return [
-            Fields(item, prefix=f"{self.label(key)}[{index}].", problems=self.problems)
+            Fields(item, prefix=f"{self.label(key)}[{index}].", problems=self.problems, lines=self._lines)
             for index, item in enumerate(value)
         ]
 
@@ -108,3 +143,11 @@ class Fields:
         """Labels of the keys that nobody reads: most likely misspelt."""
         names = set(known)
         return tuple(self.label(key) for key in self._values if key not in names)
+
+    def ignored(self, known: Sequence[str]) -> tuple[str, ...]:
+        """A sentence for each of the unknown keys, with its line and the name that was meant, where one is near."""
+        return tuple(
+            f"{self.line_of(key)}`{self.label(key)}` is not a field Halo knows; it is ignored.{suggestion(key, known)}"
+            for key in self._values
+            if key not in known
+        )

@@ -1,6 +1,7 @@
 """Reads YAML files that hold one mapping. A mistake becomes one line with file and line number, never a traceback."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +33,47 @@ for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number(_kind))
 
 
-def read_mapping(path: Path) -> Mapping[str, object] | None:
-    """The file's mapping with text keys; {} for an empty file, None without a file. Raises ConfigFileInvalid.
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file: its values, and in which line each of them begins.
+
+    lines: by dotted path, as `model.provider` or `tools[2]`; the first line is 1. repeated: the same for keys that
+    stand twice in one block, of which the last counts.
+    """
+
+    values: Mapping[str, object]
+    lines: Mapping[str, int] = field(default_factory=dict)
+    repeated: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_document(path: Path) -> Document | None:
+    """The file; an empty one has no values, and None stands for no file. Raises ConfigFileInvalid.
 
     The result is shared between callers and must not be changed.
     """
-    return _MAPPINGS.get(path)
+    return _DOCUMENTS.get(path)
+
+
+def parse_document(path: Path, data: bytes) -> Document:
+    """The values of this text, with their lines. Raises ConfigFileInvalid."""
+    lines: dict[str, int] = {}
+    repeated: dict[str, int] = {}
+    values = _parse(path, data, lambda node: _note_lines(node, "", lines, repeated, 1))
+    return Document(values, lines, repeated)
 
 
 def parse_mapping(path: Path, data: bytes) -> Mapping[str, object]:
+    """The values alone, with text keys; {} for an empty file. Raises ConfigFileInvalid."""
+    return _parse(path, data, lambda node: None)
+
+
+def _parse(path: Path, data: bytes, look: Callable[[yaml.Node], None]) -> dict[str, object]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigFileInvalid(path, "this file is not UTF-8 text.", line=line) from error
-    loaded = _load(path, text)
+    loaded = _load(path, text, look)
     if loaded is None:
         return {}
     if not isinstance(loaded, dict):
@@ -54,11 +81,19 @@ def parse_mapping(path: Path, data: bytes) -> Mapping[str, object]:
     return _text_keys(path, loaded, 1)
 
 
-def _load(path: Path, text: str) -> object:
+def _load(path: Path, text: str, look: Callable[[yaml.Node], None]) -> object:
     try:
         if "*" in text:
             _refuse_aliases(path, text)
-        return yaml.load(text, Loader=_Loader)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            look(node)
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise ConfigFileInvalid(path, _sentence(error), line=_line(error, text)) from error
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -86,6 +121,25 @@ def _line(error: yaml.YAMLError, text: str) -> int | None:
     return min(mark.line + 1, text.count("\n") + 1) if mark is not None else None
 
 
+def _note_lines(node: yaml.Node, label: str, lines: dict[str, int], repeated: dict[str, int], depth: int) -> None:
+    if depth > MAX_DEPTH:
+        return  # `_text_keys` refuses the file
+    if isinstance(node, yaml.MappingNode):
+        own: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            path = f"{label}.{name}" if label else name
+            if name in own:
+                repeated[path] = key.start_mark.line + 1
+            own.add(name)
+            lines[path] = key.start_mark.line + 1
+            _note_lines(value, path, lines, repeated, depth + 1)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            lines[f"{label}[{index}]"] = item.start_mark.line + 1
+            _note_lines(item, f"{label}[{index}]", lines, repeated, depth + 1)
+
+
 def _text_keys(path: Path, values: dict, depth: int) -> dict[str, object]:
     if depth > MAX_DEPTH:
         raise ConfigFileInvalid(path, f"this YAML is nested deeper than {MAX_DEPTH} levels.")
@@ -95,4 +149,4 @@ def _text_keys(path: Path, values: dict, depth: int) -> dict[str, object]:
     }
 
 
-_MAPPINGS: FileCache[Mapping[str, object]] = FileCache(parse_mapping)
+_DOCUMENTS: FileCache[Document] = FileCache(parse_document)

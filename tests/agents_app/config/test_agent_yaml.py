@@ -8,15 +8,23 @@ import pytest
 from agents_app.config.agent_yaml import AgentConfig, parse_agent
 from agents_app.config.errors import AgentInvalid
 from agents_app.config.thinking import ThinkingSetting
+from agents_app.config.tool_names import LISTED, RELAY_TOOLS, SESSION_TOOLS
+from agents_app.config.yaml_file import Document, parse_document
+from agents_app.session_tools.relay import RELAY_TOOLS as RELAY_KINDS
+from agents_app.session_tools.team import TEAM_TOOLS
 from tests.agents_app.config.support import FULL_BLOCK
 
 PATH = Path("/w/.halo/agents/x/agent.yaml")
 
 
 def parse(values: dict[str, Any]) -> AgentConfig:
-    return parse_agent(
-        {"name": "X", "model": "auto", **values}, agent_id="x", scope="workspace", path=PATH, agent_md=None
-    )
+    document = Document({"name": "X", "model": "auto", **values})
+    return parse_agent(document, agent_id="x", scope="workspace", path=PATH, agent_md=None)
+
+
+def parse_text(text: str) -> AgentConfig:
+    document = parse_document(PATH, text.encode())
+    return parse_agent(document, agent_id="x", scope="workspace", path=PATH, agent_md=None)
 
 
 def model(**fields: Any) -> dict[str, Any]:
@@ -120,14 +128,78 @@ def test_right(values: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def test_misspelt_fields_are_warned_of() -> None:
-    parsed = parse({"tool": ["grep"], **model(max_tokens=5)})
+    parsed = parse({"tool": ["grep"], **model(max_tokens=5, thinking={"efort": "low"}), "context": {"size": 1}})
     assert parsed.warnings == (
-        "`tool` is not a field Halo knows; it is ignored.",
-        "`model.max_tokens` is not a field Halo knows; it is ignored.",
+        "`tool` is not a field Halo knows; it is ignored. Did you mean `tools`?",
+        "`model.max_tokens` is not a field Halo knows; it is ignored. Did you mean `maxTokens`?",
+        "`model.thinking.efort` is not a field Halo knows; it is ignored. Did you mean `effort`?",
+        "`context.size` is not a field Halo knows; it is ignored.",
     )
+
+
+TOOL_WARNINGS = [
+    ("file_raed", "is no tool of Halo's; it is ignored. Did you mean `file_read`?"),
+    ("bash", "is no tool of Halo's; it is ignored."),
+    ("start_session", "has no effect: the tools for sub-agents come with a `team`."),
+    ("activate_skill", "has no effect: it comes by itself with `skills`."),
+    ("continue_task", "has no effect: every agent has it."),
+    ("relay_send", "has no effect: `relay` stands for all three relay tools."),
+]
+
+
+@pytest.mark.parametrize(("name", "sentence"), TOOL_WARNINGS)
+def test_tools_that_have_no_effect_are_warned_of(name: str, sentence: str) -> None:
+    assert parse({"tools": ["grep", name]}).warnings == (f"`{name}` under `tools` {sentence}",)
+
+
+def test_the_names_of_tools_are_those_of_the_code() -> None:
+    assert parse({"tools": list(LISTED)}).warnings == ()
+    assert {tool.name for tool in TEAM_TOOLS} == set(SESSION_TOOLS)
+    assert {tool.name for tool in RELAY_KINDS} == set(RELAY_TOOLS)
+
+
+FILE = """\
+name: X            # 1
+
+model:
+  provider: anthropic
+  endpoint: nowhere
+  thinking:
+    efort: high
+tools:
+  - grep
+  - grepp
+team: all
+"""
+
+
+class TestLines:
+    def test_every_problem_names_its_own(self) -> None:
+        with pytest.raises(AgentInvalid) as caught:
+            parse_text(FILE + "context:\n  compressAt: 80\n")
+        assert [problem.split(" must")[0].split(" is")[0] for problem in caught.value.problems] == [
+            "Line 3: `model.id`",
+            "Line 5: `model.endpoint`",
+            "Line 13: `context.compressAt`",
+            "Line 11: `team`",
+        ]
+
+    def test_every_warning_names_its_own(self) -> None:
+        parsed = parse_text("# A note.\nname: X\nmodel: auto\ncontxt: {}\ntools: [grep,\n  grepp]\nmodel: rehearsal\n")
+        assert parsed.provider == "rehearsal"
+        assert parsed.warnings == (
+            "Line 7: `model` stands twice in its block; this one, the last, counts.",
+            "Line 4: `contxt` is not a field Halo knows; it is ignored. Did you mean `context`?",
+            "Line 6: `grepp` under `tools` is no tool of Halo's; it is ignored. Did you mean `grep`?",
+        )
+
+    def test_what_is_missing_is_told_at_the_top(self) -> None:
+        with pytest.raises(AgentInvalid) as caught:
+            parse_text("model: auto\n")
+        assert caught.value.problems == ("Line 1: `name` is missing; it must be a text.",)
 
 
 @pytest.mark.parametrize(("agent_id", "internal"), [("__score__", True), ("____", False), ("x", False), ("__x", False)])
 def test_internal_ids(agent_id: str, internal: bool) -> None:
-    values = {"name": "X", "model": "auto"}
+    values = Document({"name": "X", "model": "auto"})
     assert parse_agent(values, agent_id=agent_id, scope="global", path=PATH, agent_md=None).internal is internal

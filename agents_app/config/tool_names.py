@@ -1,0 +1,42 @@
+"""Which names may stand under `tools` in an agent.yaml, and what to say of those that may not.
+
+What the tools do is left to `agents_app.tools` and `agents_app.session_tools`.
+"""
+
+from collections.abc import Sequence
+
+from agents_app.config.fields import suggestion
+from agents_app.tools.registry import TOOL_NAMES
+
+DRAFT = "draft"
+RELAY = "relay"  # stands for the three relay tools
+RELAY_TOOLS = ("relay_send", "relay_interrupt", "relay_stop")
+# They come with a non-empty `team`, all together.
+SESSION_TOOLS = (
+    "start_session", "session_list", "query_session", "interrupt_session", "stop_session", "archive_session",
+    "get_session_output", "query_agent",
+)  # fmt: skip
+CONTINUE_TASK = "continue_task"
+ACTIVATE_SKILL = "activate_skill"
+
+LISTED: tuple[str, ...] = tuple(dict.fromkeys((*TOOL_NAMES, DRAFT, RELAY)))
+
+
+def tool_remarks(names: Sequence[str]) -> dict[int, str]:
+    """A sentence for each name that has no effect, by its place in the list."""
+    found = ((index, _remark(name)) for index, name in enumerate(names))
+    return {index: text for index, text in found if text}
+
+
+def _remark(name: str) -> str:
+    if name in LISTED:
+        return ""
+    if name in SESSION_TOOLS:
+        return f"`{name}` under `tools` has no effect: the tools for sub-agents come with a `team`."
+    if name == ACTIVATE_SKILL:
+        return f"`{name}` under `tools` has no effect: it comes by itself with `skills`."
+    if name == CONTINUE_TASK:
+        return f"`{name}` under `tools` has no effect: every agent has it."
+    if name in RELAY_TOOLS:
+        return f"`{name}` under `tools` has no effect: `{RELAY}` stands for all three relay tools."
+    return f"`{name}` under `tools` is no tool of Halo's; it is ignored.{suggestion(name, LISTED)}"
