@@ -19,6 +19,17 @@ _WINDOWS = ".windows.md"
 
 
 @dataclass(frozen=True, slots=True)
+class FileText:
+    """What one or several files say, and which ones. Empty files are not among them."""
+
+    text: str = ""
+    files: tuple[Path, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class _Paths:
     """Candidates of each kind, the one that counts first."""
 
@@ -42,7 +53,7 @@ def _paths(workspace: Path, home: HomeLayout) -> _Paths:
 
 def scope_texts(
     scopes: Sequence[str], workspace: Path, home: HomeLayout, *, windows: bool = sys.platform == "win32"
-) -> dict[str, str]:
+) -> dict[str, FileText]:
     """For each scope all files of `prompts/<scope>/` by name, from the first place that has the folder."""
     folders: dict[str, tuple[Path, ...]] = {}
     for place in _paths(workspace, home).prompts:
@@ -53,10 +64,20 @@ def scope_texts(
     return {scope: _joined(folders.get(scope, ()), windows=windows) for scope in scopes}
 
 
+def profile_file(workspace: Path, home: HomeLayout) -> FileText:
+    """The USER.md in effect: the workspace's, else the installation's."""
+    return _first(_paths(workspace, home).profiles)
+
+
 def user_profile(workspace: Path, home: HomeLayout) -> tuple[str, bool]:
-    """The USER.md in effect, and whether there is one anywhere (it may be empty)."""
-    found = [read_text(path) for path in _paths(workspace, home).profiles]
-    return next((text for text in found if text), ""), any(text is not None for text in found)
+    """The text of the USER.md in effect, and whether there is one anywhere (it may be empty)."""
+    paths = _paths(workspace, home).profiles
+    return _first(paths).text, any(read_text(path) is not None for path in paths)
+
+
+def profile_places(workspace: Path, home: HomeLayout) -> tuple[Path, ...]:
+    """Where USER.md may be: the workspace's, then the installation's."""
+    return _paths(workspace, home).profiles
 
 
 def profile_names(profile: str) -> dict[str, str]:
@@ -65,35 +86,46 @@ def profile_names(profile: str) -> dict[str, str]:
     return {} if front is None else {name: value.strip() for name, value in _FRONT_LINE.findall(front.group(1))}
 
 
-def instructions(workspace: Path, home: HomeLayout) -> str:
+def instructions(workspace: Path, home: HomeLayout) -> FileText:
     """The workspace's INSTRUCTIONS.md, else the installation's."""
-    texts = (read_text(path) for path in _paths(workspace, home).instructions)
-    return next((text for text in texts if text), "")
+    return _first(_paths(workspace, home).instructions)
 
 
-def project_index(workspace: Path, home: HomeLayout) -> str:
-    return read_text(_paths(workspace, home).index) or ""
+def project_index(workspace: Path, home: HomeLayout) -> FileText:
+    return _first((_paths(workspace, home).index,))
 
 
-def directory_instructions(workspace: Path, directory: Path | None) -> str:
+def directory_instructions(workspace: Path, directory: Path | None) -> FileText:
     """`.halo/INSTRUCTIONS.md` of each level below the workspace down to the directory, outermost first."""
     if directory is None or not directory.is_relative_to(workspace):
-        return ""
-    parts = []
+        return FileText()
+    parts: list[str] = []
+    files: list[Path] = []
     level = workspace
     for name in directory.relative_to(workspace).parts:
         if name == "..":
-            return ""
+            return FileText()
         level = level / name
-        text = read_text(level / ".halo" / "INSTRUCTIONS.md")
+        path = level / ".halo" / "INSTRUCTIONS.md"
+        text = read_text(path)
         if text:
             parts.append(f"### {level.relative_to(workspace).as_posix()}\n\n{text}")
-    return "\n\n".join(parts)
+            files.append(path)
+    return FileText("\n\n".join(parts), tuple(files))
 
 
-def _joined(files: Sequence[Path], *, windows: bool) -> str:
-    texts = (read_text(path) for path in _for_platform(files, windows=windows))
-    return "\n\n".join(text for text in texts if text)
+def _first(paths: Sequence[Path]) -> FileText:
+    for path in paths:
+        text = read_text(path)
+        if text:
+            return FileText(text, (path,))
+    return FileText()
+
+
+def _joined(files: Sequence[Path], *, windows: bool) -> FileText:
+    texts = {path: read_text(path) for path in _for_platform(files, windows=windows)}
+    found = {path: text for path, text in texts.items() if text}
+    return FileText("\n\n".join(found.values()), tuple(found))
 
 
 def _for_platform(files: Sequence[Path], *, windows: bool) -> list[Path]:

@@ -1,9 +1,10 @@
 """The part of the system prompt that tells an agent whom it may delegate to."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from agents_app.config.agents import AgentConfig, AgentListing, list_agents
+from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents
 from halo_project.layout import HomeLayout
 
 # The tool that starts a sub-agent. Without it a list of colleagues would only be a temptation.
@@ -22,12 +23,20 @@ You were given one task and are expected to finish it. Hand a piece of it on onl
 than you do."""
 
 
-def roster(agent: AgentConfig, workspace: Path, home: HomeLayout, *, root: bool, tools: Sequence[str]) -> str:
-    """Empty unless the agent has a team, is not internal and holds the delegation tool."""
+def roster(
+    agent: AgentConfig,
+    workspace: Path,
+    home: HomeLayout,
+    *,
+    root: bool,
+    tools: Sequence[str],
+    disabled: AbstractSet[Item] = frozenset(),
+) -> str:
+    """Empty unless the agent has a team, is not internal and holds the delegation tool. `disabled` are left out."""
     if not agent.team or agent.internal or DELEGATION_TOOL not in tools:
         return ""
     listed = [other for other in list_agents(workspace, home) if other.agent_id in agent.team and not other.internal]
-    usable = [other for other in listed if other.config is not None]
+    usable = [other for other in listed if other.config is not None and item_of(other) not in disabled]
     # The agent itself leads the list; the others keep the order of priority.
     usable.sort(key=lambda other: other.agent_id != agent.agent_id)
     if not usable:

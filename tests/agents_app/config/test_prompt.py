@@ -1,5 +1,6 @@
 """The system prompt: its order for each kind of agent, where each part comes from, and what it costs."""
 
+import re
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import pytest
 
 from agents_app.config.agents import load_agent
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.prompt import SkillLine, build_system_prompt
+from agents_app.config.prompt import SkillLine, build_system_prompt, join_sections, prompt_sections
 from agents_app.config.prompt_files import profile_names, scope_texts
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import agent, write, write_agent, write_yaml
@@ -34,6 +35,12 @@ def build(own, workspace: Path, home: HomeLayout, *, root: bool = True, **more: 
     return build_system_prompt(own, workspace, home, **{"root": root, "tools": GREP, "now": NOW, **more})
 
 
+def empty_scopes(workspace: Path) -> None:
+    """None of the texts that come with Halo."""
+    for scope in ("bootstrap", "root", "all"):
+        (WorkspaceLayout(workspace).prompts / scope).mkdir(parents=True)
+
+
 def fill_everything(home: HomeLayout, workspace: Path) -> None:
     """Every part that a prompt can have, except USER.md."""
     halo = WorkspaceLayout(workspace).halo_dir
@@ -55,6 +62,8 @@ SKILLS = [SkillLine("cron", "Plans jobs.")]
 ROOT_GOLDEN = """bootstrap one
 
 bootstrap two
+
+The profile for every workspace is the file {home}/global/USER.md; for this workspace alone, {workspace}/.halo/USER.md.
 
 ---
 
@@ -131,7 +140,7 @@ class TestOrder:
         fill_everything(halo_home, workspace)
         prompt = build(LEAD, workspace, halo_home, working_dir=workspace / "src" / "deep", skills=SKILLS)
         roster = prompt[prompt.index("## Your team") : prompt.index("\n\n- `lead`")]
-        assert prompt == ROOT_GOLDEN.format(roster=roster, workspace=workspace)
+        assert prompt == ROOT_GOLDEN.format(roster=roster, workspace=workspace, home=halo_home.home)
         assert "You lead these agents" in roster
 
     def test_a_profile_stands_first_and_ends_the_first_meeting(self, halo_home: HomeLayout, workspace: Path) -> None:
@@ -178,12 +187,15 @@ class TestOrder:
         assert [build(own, workspace, halo_home, root=root) for root in (True, False)] == [expected, expected]
 
     def test_empty_sections_are_dropped(self, halo_home: HomeLayout, workspace: Path) -> None:
-        (WorkspaceLayout(workspace).prompts / "all").mkdir(parents=True)
+        empty_scopes(workspace)
         prompt = build(agent(agent_md="Me."), workspace, halo_home, tools=[])
         assert prompt == f"Me.\n\n---\n\nThe workspace is the folder {workspace}."
 
 
 class TestSources:
+    def texts(self, scopes, workspace: Path, home: HomeLayout, **more: Any) -> dict[str, str]:
+        return {scope: found.text for scope, found in scope_texts(scopes, workspace, home, **more).items()}
+
     @pytest.mark.parametrize(
         ("own", "expected"),
         [
@@ -193,7 +205,7 @@ class TestSources:
         ],
     )
     def test_own_text(self, own, expected: str, halo_home: HomeLayout, workspace: Path) -> None:
-        assert build(own, workspace, halo_home).startswith(expected)
+        assert build(own, workspace, halo_home, root=False).startswith(expected)
 
     @pytest.mark.parametrize("name", ["USER.md", "INSTRUCTIONS.md"])
     @pytest.mark.parametrize(
@@ -204,26 +216,27 @@ class TestSources:
         write(halo_home.global_dir / name, installed)
         if own is not None:
             write(WorkspaceLayout(workspace).halo_dir / name, own)
+        empty_scopes(workspace)
         prompt = build(agent(), workspace, halo_home)
         assert f"\n\n{expected}\n\n" in prompt
         assert ("installed" in prompt) == (expected == "installed")
 
     def test_scopes_by_whole_folder(self, halo_home: HomeLayout, workspace: Path) -> None:
         prompts = WorkspaceLayout(workspace).prompts
-        bundled = scope_texts(("all", "root"), workspace, halo_home)
-        assert "Working rules" in bundled["all"]
-        assert bundled["root"] == ""
+        bundled = self.texts(("all", "root", "bootstrap"), workspace, halo_home)
+        assert "## Working rules" in bundled["all"] and "`.halo/memory/" in bundled["root"]
+        assert "user_name:" in bundled["bootstrap"]
         write(halo_home.global_dir / "prompts" / "all" / "x.md", "installed")
         write(halo_home.global_dir / "prompts" / "root" / "x.md", "installed root")
-        assert scope_texts(("all",), workspace, halo_home) == {"all": "installed"}
+        assert self.texts(("all",), workspace, halo_home) == {"all": "installed"}
         (prompts / "all").mkdir(parents=True)
-        assert scope_texts(("all", "root"), workspace, halo_home) == {"all": "", "root": "installed root"}
+        assert self.texts(("all", "root"), workspace, halo_home) == {"all": "", "root": "installed root"}
         write(prompts / "all" / "y.md", "own")
-        assert scope_texts(("all",), workspace, halo_home) == {"all": "own"}
+        assert self.texts(("all",), workspace, halo_home) == {"all": "own"}
 
     def test_a_file_where_a_scope_folder_should_be(self, halo_home: HomeLayout, workspace: Path) -> None:
         write(WorkspaceLayout(workspace).prompts / "all", "not a folder")
-        assert "Working rules" in scope_texts(("all",), workspace, halo_home)["all"]
+        assert "Working rules" in self.texts(("all",), workspace, halo_home)["all"]
 
     @pytest.mark.parametrize(("windows", "expected"), [(False, "a\n\nshell"), (True, "a\n\nonly\n\ncmd")])
     def test_platform_files(self, windows: bool, expected: str, halo_home: HomeLayout, workspace: Path) -> None:
@@ -231,7 +244,7 @@ class TestSources:
         texts = {"a.md": "a", "shell.md": "shell", "shell.windows.md": "cmd", "only.windows.md": "only"}
         for name, text in {**texts, "notes.txt": "no", ".hidden.md": "no", "empty.md": " \n"}.items():
             write(folder / name, text)
-        assert scope_texts(("all",), workspace, halo_home, windows=windows) == {"all": expected}
+        assert self.texts(("all",), workspace, halo_home, windows=windows) == {"all": expected}
 
     @pytest.mark.parametrize("directory", [".", "..", "../elsewhere", "src/../..", "/"])
     def test_directories_that_are_not_below(self, directory: str, halo_home: HomeLayout, workspace: Path) -> None:
@@ -275,6 +288,19 @@ class TestRoster:
         prompt = self.build(halo_home, workspace, team=("__score__", "broken", "aide", "other"))
         lines = [line for line in prompt.split("\n") if line.startswith("- `")]
         assert lines == ["- `other` — other", "- `aide` — aide: Helps."]
+
+    def test_disabled_ones_are_left_out(self, halo_home: HomeLayout, workspace: Path) -> None:
+        fill_everything(halo_home, workspace)
+        write_agent(WorkspaceLayout(workspace).agents / "aide", description="Ours.")
+
+        def listed(*disabled: tuple[str, str]) -> list[str]:
+            prompt = build(LEAD, workspace, halo_home, disabled=frozenset(disabled))
+            return re.findall(r"^- `([^`]+)`", prompt, re.MULTILINE)
+
+        assert listed() == ["lead", "aide"]
+        assert listed(("aide", "global"), ("lead", "workspace")) == ["lead", "aide"]  # those are other agents
+        assert listed(("aide", "workspace")) == ["lead"]
+        assert listed(("aide", "workspace"), ("lead", "global")) == []
 
 
 class TestPlaceholders:
@@ -329,6 +355,40 @@ class TestPlaceholders:
         assert profile_names(text) == {}
 
 
+class TestSections:
+    def test_the_prompt_is_their_join(self, halo_home: HomeLayout, workspace: Path) -> None:
+        fill_everything(halo_home, workspace)
+        write(halo_home.global_agents / "lead" / "AGENT.md", "# Lead {{agent_name}}")
+        write_agent(halo_home.global_agents / "lead", team=["aide"])
+        own = load_agent("lead", workspace, halo_home)
+        skill = SkillLine("cron", "Plans jobs.", Path("/skills/cron/SKILL.md"))
+        more: dict[str, Any] = {"working_dir": workspace / "src", "skills": [skill]}
+        found = prompt_sections(own, workspace, halo_home, root=True, tools=GREP, now=NOW, **more)
+        assert build(own, workspace, halo_home, **more) == join_sections(found)
+        scopes = halo_home.global_dir / "prompts"
+        halo = WorkspaceLayout(workspace).halo_dir
+        assert {section.name: section.files for section in found} == {
+            "bootstrap": (scopes / "bootstrap" / "a.md", scopes / "bootstrap" / "b.md"),
+            "agent": (halo_home.global_agents / "lead" / "AGENT.md",),
+            "team": (),
+            "instructions": (halo / "INSTRUCTIONS.md",),
+            "directory": (workspace / "src" / ".halo" / "INSTRUCTIONS.md",),
+            "project": (halo / "INDEX.md",),
+            "place": (),
+            "root": (scopes / "root" / "a.md", scopes / "root" / "b.md"),
+            "all": (scopes / "all" / "a.md", scopes / "all" / "b.md"),
+            "skills": (Path("/skills/cron/SKILL.md"),),
+            "tools": (),
+        }
+        assert all(section.text for section in found)
+
+    def test_an_agent_without_its_own_text_is_of_its_yaml(self, halo_home: HomeLayout, workspace: Path) -> None:
+        folder = write_agent(halo_home.global_agents / "plain", system_prompt="Be plain.")
+        own = load_agent("plain", workspace, halo_home)
+        found = prompt_sections(own, workspace, halo_home, root=False, tools=[], now=NOW)
+        assert (found[0].text, found[0].files) == ("Be plain.", (folder / "agent.yaml",))
+
+
 def test_the_same_inputs_give_the_same_text(halo_home: HomeLayout, workspace: Path) -> None:
     """Vendors cache a prompt that does not change: time must not be in it unless an agent asks for it."""
     own = load_agent("default", workspace, halo_home)
@@ -338,10 +398,11 @@ def test_the_same_inputs_give_the_same_text(halo_home: HomeLayout, workspace: Pa
 
 def test_an_unchanged_prompt_is_cheap(halo_home: HomeLayout, workspace: Path) -> None:
     own = load_agent("default", workspace, halo_home)
-    build(own, workspace, halo_home)
+    skills = [SkillLine(f"skill-{number}", "What it is for. " * 5) for number in range(30)]
+    build(own, workspace, halo_home, skills=skills)
     time.sleep(0.15)  # older than the age below which files are not remembered
-    build(own, workspace, halo_home)
+    build(own, workspace, halo_home, skills=skills)
     started = time.perf_counter()
     for _ in range(100):
-        build(own, workspace, halo_home)
+        build(own, workspace, halo_home, skills=skills)
     assert (time.perf_counter() - started) / 100 < 0.02  # well under a millisecond when measured alone
