@@ -4,8 +4,10 @@ HaloError
 ├── ConfigurationError
 │   └── ConfigFileInvalid    a YAML or Markdown file cannot be read or parsed
 ├── NotFound
-│   └── AgentNotFound        no folder of that agent anywhere
+│   ├── AgentNotFound        no folder of that agent anywhere
+│   └── SkillNotFound        no folder of that skill anywhere
 ├── AgentInvalid             the folder exists, its agent.yaml does not hold
+├── SkillInvalid             the folder exists, its SKILL.md or config.yaml does not hold
 ├── ProviderUnknown          no usable registry row of that id, or of a wire protocol we do not speak
 ├── ProviderKeyMissing       the provider needs a key and has none
 ├── EndpointUntrusted        an agent of a workspace would have a key sent to an address nobody here named
@@ -56,6 +58,29 @@ class AgentInvalid(HaloError):
     def __init__(self, agent_id: str, path: Path, problems: Sequence[str]):
         super().__init__(f"The agent '{shown(agent_id)}' cannot be used. {shown(path)}: {' '.join(problems)}")
         self.agent_id = agent_id
+        self.path = path
+        self.problems = tuple(problems)
+
+
+class SkillNotFound(NotFound):
+    """No skill folder of this id in the workspace, in HALO_HOME or among the bundled ones."""
+
+    code = "skill_missing"
+
+    def __init__(self, skill_id: str):
+        super().__init__(f"There is no skill with the id '{shown(skill_id)}'. `halo skills` lists those there are.")
+        self.skill_id = skill_id
+
+
+class SkillInvalid(HaloError):
+    """The skill exists and its files do not hold. `problems` has one sentence for each fault."""
+
+    code = "skill_invalid"
+    status = 422
+
+    def __init__(self, skill_id: str, path: Path, problems: Sequence[str]):
+        super().__init__(f"The skill '{shown(skill_id)}' cannot be used. {shown(path)}: {' '.join(problems)}")
+        self.skill_id = skill_id
         self.path = path
         self.problems = tuple(problems)
 

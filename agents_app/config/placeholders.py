@@ -1,45 +1,156 @@
-"""Fills `{{name}}` in an agent's own text: built-in names, and the agent's own `<id>.params.<key>` settings.
+"""Fills `{{name}}` in the texts of agents and skills, and a skill's `$ARGUMENTS` and `$1` to `$9`.
 
-Nothing else is ever filled in: a text that asks for `x.secrets.y`, for another agent's params or for `general.*` keeps
-its braces. Filled-in values are not looked at again.
+A text is gone through once: what was filled in is not looked at again. `x.secrets.y`, `general.*` and names that
+nobody knows keep their braces. Which params a text may show, and which only a command gets, is `params`.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from agents_app.config.agent_yaml import AgentConfig
+from agents_app.config.params import Owner, Value, command_value, text_value
 from agents_app.config.settings_file import Settings
+from agents_app.config.skill_md import Skill
 
-_PLACEHOLDER = re.compile(r"\{\{\s*([\w-][\w.-]*)\s*\}\}")
-_PARAM = re.compile(r"^([\w-]+)\.params\.([\w-][\w.-]*)$")
+_BRACES = r"\{\{[ \t]*([\w-][\w.-]*)[ \t]*\}\}"
+_PLACEHOLDER = re.compile(_BRACES)
+# A price (`$5.00`, `$12`, `$5k`) and a shell variable are none; `\$1` stands for `$1` itself.
+_SKILL = re.compile(rf"{_BRACES}|(\\?)\$(ARGUMENTS\b|[1-9](?!\w|[.,]\d))|\\\$(?=\d)")
+_PARAM = re.compile(r"([\w-]+)\.params\.([\w-]+(?:\.[\w-]+)*)\Z")
+_TOKEN = re.compile(r"\"([^\"]*)\"|“([^”]*)”|'([^']*)'(?=\s|\Z)|(\S+)")
+
+OwnerLookup = Callable[[str], Owner | None]
+
+
+def _nobody(owner_id: str) -> Owner | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderValues:
-    """`builtin` by name; a name that is missing keeps its braces. `namespace` is the id whose params may be read."""
+    """`builtin` by name; a name that is missing keeps its braces. `namespace`: the id of the agent whose text it is.
+
+    owner: that agent as the owner of its params, when it declares some. skills: the skill of an id as an owner.
+    """
 
     builtin: Mapping[str, str]
-    namespace: str
+    namespace: str = ""
     settings: Settings | None = field(default=None, repr=False)
+    owner: Owner | None = None
+    skills: OwnerLookup = _nobody
 
 
 def fill(text: str, values: PlaceholderValues) -> str:
+    """An agent's own text."""
     if "{{" not in text:
         return text
-    return _PLACEHOLDER.sub(lambda found: _value(found, values), text)
+    return _PLACEHOLDER.sub(lambda found: _or(_named(found.group(1), values), found.group(0)), text)
 
 
-def _value(found: re.Match[str], values: PlaceholderValues) -> str:
-    name = found.group(1)
+def fill_skill(body: str, skill: Skill, args: str, values: PlaceholderValues) -> str:
+    """A skill's body, with `args` as they were typed. Its own `{{params.key}}` means `{{<id>.params.key}}`."""
+    words = split_args(args)
+    known = replace(values, skills=lambda name: skill.owner if name == skill.skill_id else values.skills(name))
+
+    def replacement(found: re.Match[str]) -> str:
+        name, escape, position = found.groups()
+        if name is not None:
+            return _in_skill(name, found.group(0), skill.skill_id, args, known)
+        if position is None or escape:
+            return found.group(0).removeprefix("\\")
+        if position == "ARGUMENTS":
+            return args
+        return words[int(position) - 1] if int(position) <= len(words) else ""
+
+    return _SKILL.sub(replacement, body)
+
+
+def takes_args(body: str) -> bool:
+    """Whether the body says somewhere where the arguments go."""
+    found = _SKILL.finditer(body)
+    return any(each.group(1) == "args" or (each.group(3) is not None and not each.group(2)) for each in found)
+
+
+def split_args(args: str) -> list[str]:
+    """Words; quotes hold several together."""
+    return [next(part for part in found if part is not None) for found in map(re.Match.groups, _TOKEN.finditer(args))]
+
+
+def command_values(
+    skills: Sequence[Skill], agent: AgentConfig, settings: Settings, own: Owner | None = None
+) -> Callable[[str], str]:
+    """The function that fills `{{<id>.params.<key>}}` into a command that is about to run.
+
+    Only the params of these skills, which are in effect, and of the agent itself; the rest keeps its braces. `own`: the
+    agent as an owner, when it declares some.
+    """
+    value = command_lookup(skills, agent, settings, own)
+
+    def filled(found: re.Match[str]) -> str:
+        text = value(found.group(1)).text
+        return found.group(0) if text is None else text
+
+    return lambda text: _PLACEHOLDER.sub(filled, text) if "{{" in text else text
+
+
+def command_lookup(
+    skills: Sequence[Skill], agent: AgentConfig, settings: Settings, own: Owner | None = None
+) -> Callable[[str], Value]:
+    """What a command gets for the name of a param, or why it gets nothing."""
+    owners = {agent.agent_id: own or _agent(agent), **{skill.skill_id: skill.owner for skill in skills}}
+
+    def value(name: str) -> Value:
+        param = _PARAM.match(name)
+        owner = owners.get(param.group(1)) if param else None
+        if param is None or owner is None:
+            return Value(None, "it belongs to no skill that is in effect")
+        return command_value(owner, param.group(2), settings, workspace_agent=agent.scope == "workspace")
+
+    return value
+
+
+def params_left(text: str) -> list[str]:
+    """The names of the params that still stand in braces, each once."""
+    return list(dict.fromkeys(name for name in _PLACEHOLDER.findall(text) if _PARAM.match(name)))
+
+
+def _in_skill(name: str, written: str, skill_id: str, args: str, values: PlaceholderValues) -> str:
+    if name == "args":
+        return args
+    if not name.startswith("params."):
+        return _or(_named(name, values), written)
+    full = f"{skill_id}.{name}"
+    return _or(_param(full, values), "{{" + full + "}}")
+
+
+def _or(value: str | None, otherwise: str) -> str:
+    return otherwise if value is None else value
+
+
+def _named(name: str, values: PlaceholderValues) -> str | None:
     if name in values.builtin:
         return values.builtin[name]
     if name.startswith("channel."):
         # A conversation that came through no chat app has no channel: an empty text reads better than braces.
         return ""
+    return _param(name, values)
+
+
+def _param(name: str, values: PlaceholderValues) -> str | None:
     param = _PARAM.match(name)
-    if param is None or values.settings is None or param.group(1) != values.namespace:
-        return found.group(0)
-    value = values.settings.get(values.namespace, "params", *param.group(2).split("."))
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else found.group(0)
+    if param is None or values.settings is None:
+        return None
+    owner_id, key = param.groups()
+    skill, agent = values.skills(owner_id), None
+    if owner_id == values.namespace:
+        agent = values.owner or Owner(owner_id, "global", is_agent=True)
+    owners = [owner for owner in (agent, skill) if owner is not None]
+    # An agent and a skill may share an id, and so their settings: a secret of one is no text of the other.
+    if not owners or any(owner.declares_secret(key) for owner in owners):
+        return None
+    return text_value(owners[0], key, values.settings)
+
+
+def _agent(agent: AgentConfig) -> Owner:
+    return Owner(agent.agent_id, agent.scope, is_agent=True)

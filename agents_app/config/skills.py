@@ -1,0 +1,183 @@
+"""Skills: where a skill's folder is, the list of all of them, and loading one.
+
+A folder in the workspace's `.halo/skills/` replaces the one in `HALO_HOME/global/skills/`, and that one the bundled
+one, as a whole: no file is taken from a folder below. What SKILL.md may say is left to `skill_md`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from agents_app.config.agent_yaml import Scope
+from agents_app.config.declarations import ParamField, read_declarations
+from agents_app.config.errors import ConfigFileInvalid, SkillInvalid, SkillNotFound, shown
+from agents_app.config.files import BUNDLED, entries, is_folder
+from agents_app.config.skill_md import Skill, SkillFile, Verb, read_skill_md
+from halo_project.layout import HomeLayout, WorkspaceLayout
+from sessions_app.identifiers import is_safe_segment
+
+__all__ = [
+    "ParamField",
+    "Skill",
+    "SkillListing",
+    "Verb",
+    "builtin_ids",
+    "find_skill",
+    "list_all_skills",
+    "list_skills",
+    "load_skill",
+]
+
+_RENAME = "Rename this folder: letters, digits, '_', '-', '.' and ':' are allowed."
+
+
+@dataclass(frozen=True, slots=True)
+class SkillListing:
+    """One folder of the list. Exactly one of `skill` and `error` is set.
+
+    overridden: a folder of the same id in the workspace stands in for it. builtin: it comes with Halo.
+    """
+
+    skill_id: str
+    name: str
+    scope: Scope
+    folder: Path
+    skill: Skill | None
+    error: str | None = None
+    overridden: bool = False
+    builtin: bool = False
+
+
+def load_skill(skill_id: str, workspace: Path | None, home: HomeLayout) -> Skill:
+    """The skill in effect. Raises SkillNotFound (also for an id that no folder can have), SkillInvalid."""
+    if not is_safe_segment(skill_id):
+        raise SkillNotFound(skill_id)
+    for scope, folder in _folders(skill_id, workspace, home):
+        if _is_there(skill_id, folder):
+            return _load(skill_id, scope, folder, home)
+    raise SkillNotFound(skill_id)
+
+
+def find_skill(skill_id: str, workspace: Path | None, home: HomeLayout) -> Skill | None:
+    """As `load_skill`; None for what is missing or broken."""
+    try:
+        return load_skill(skill_id, workspace, home)
+    except (SkillNotFound, SkillInvalid):
+        return None
+
+
+def list_skills(workspace: Path | None, home: HomeLayout) -> list[SkillListing]:
+    """Every skill once, as it is in effect, by name. Broken ones carry their error."""
+    return [listing for listing in list_all_skills(workspace, home) if not listing.overridden]
+
+
+def list_all_skills(workspace: Path | None, home: HomeLayout) -> list[SkillListing]:
+    """The workspace's skills and the installation's, each with those that are overridden, by name.
+
+    A bundled skill of which HALO_HOME has a copy counts as that copy.
+    """
+    found: list[SkillListing] = []
+    own: set[str] = set()
+    installed: set[str] = set()
+    for scope, place in _places(workspace, home):
+        seen = own if scope == "workspace" else installed
+        for listing in _listings(scope, place, home):
+            if listing.skill_id not in seen:
+                seen.add(listing.skill_id)
+                found.append(replace(listing, overridden=scope != "workspace" and listing.skill_id in own))
+    return sorted(found, key=lambda each: (each.name.casefold(), each.skill_id, each.scope != "workspace"))
+
+
+@lru_cache(maxsize=1)
+def builtin_ids() -> frozenset[str]:
+    """The ids of the skills that come with Halo."""
+    return frozenset(folder.name for folder in entries(BUNDLED / "skills") or ())
+
+
+# Building a path costs as much as looking at it, and these are looked at for every turn.
+@lru_cache(maxsize=256)
+def _places(workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
+    installed: tuple[tuple[Scope, Path], ...] = (("global", home.global_skills), ("bundled", BUNDLED / "skills"))
+    return installed if workspace is None else (("workspace", WorkspaceLayout(workspace).skills), *installed)
+
+
+@lru_cache(maxsize=1024)
+def _folders(skill_id: str, workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
+    return tuple((scope, place / skill_id) for scope, place in _places(workspace, home))
+
+
+@lru_cache(maxsize=1024)
+def _files(folder: Path) -> tuple[Path, Path]:
+    return folder / "SKILL.md", folder / "config.yaml"
+
+
+def _is_there(skill_id: str, folder: Path) -> bool:
+    try:
+        return is_folder(folder)
+    except ConfigFileInvalid as error:
+        raise SkillInvalid(skill_id, folder, [error.problem]) from error
+
+
+def _load(skill_id: str, scope: Scope, folder: Path, home: HomeLayout) -> Skill:
+    path, config_path = _files(folder)
+    try:
+        file = read_skill_md(path)
+        declared = read_declarations(config_path)
+    except ConfigFileInvalid as error:
+        raise SkillInvalid(skill_id, error.path, [_with_line(error)]) from error
+    if file is None:
+        raise SkillInvalid(skill_id, path, ["This file is missing; a skill's folder needs one."])
+    if file.problems:
+        raise SkillInvalid(skill_id, path, file.problems)
+    return Skill(
+        skill_id=skill_id,
+        scope=scope,
+        folder=folder,
+        **_described(file),
+        params=declared.params,
+        secrets=declared.secrets,
+        warnings=(*file.warnings, *declared.warnings),
+        installed=_installed_params(skill_id, home) if scope == "workspace" else (),
+    )
+
+
+def _described(file: SkillFile) -> dict:
+    names = ("name", "description", "body", "command", "verbs", "user_invocable", "model_invocable", "requires")
+    return {name: getattr(file, name) for name in names}
+
+
+def _installed_params(skill_id: str, home: HomeLayout) -> tuple[ParamField, ...]:
+    """What the skill that a workspace's one stands in for declares; nothing when that cannot be read."""
+    for _, folder in _folders(skill_id, None, home):
+        try:
+            if is_folder(folder):
+                return read_declarations(_files(folder)[1]).params
+        except ConfigFileInvalid:
+            return ()
+    return ()
+
+
+def _with_line(error: ConfigFileInvalid) -> str:
+    return f"Line {error.line}: {error.problem}" if error.line is not None else error.problem
+
+
+def _listings(scope: Scope, place: Path, home: HomeLayout) -> Iterator[SkillListing]:
+    for folder in entries(place) or ():
+        listing = _listing(scope, folder, home)
+        if listing is not None:
+            yield replace(listing, builtin=scope != "workspace" and listing.skill_id in builtin_ids())
+
+
+def _listing(scope: Scope, folder: Path, home: HomeLayout) -> SkillListing | None:
+    """None for a plain file, which is no skill."""
+    skill_id = folder.name
+    try:
+        if not _is_there(skill_id, folder):
+            return None
+        if not is_safe_segment(skill_id):
+            raise SkillInvalid(skill_id, folder, [_RENAME])
+        skill = _load(skill_id, scope, folder, home)
+    except SkillInvalid as error:
+        return SkillListing(shown(skill_id), shown(skill_id), scope, folder, None, error.message)
+    return SkillListing(skill_id, skill.name, scope, folder, skill)

@@ -1,0 +1,68 @@
+"""`activate_skill`: the model reads one of the skills that its prompt lists."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from django.conf import settings
+
+from agents_app.config.agents import AgentConfig
+from agents_app.config.settings_file import load_settings
+from agents_app.config.skill_text import activation, skill_values
+from agents_app.config.skills import Skill
+from agents_app.held_session import HeldSession
+from agents_app.session_tools.base import SessionTool, text_fields
+from agents_app.tools.base import ToolContext
+from agents_app.tools.problems import ToolWarning
+from halo_project.clock import utcnow
+
+
+class ActivateSkill(SessionTool):
+    """Reads a skill. Its answer is the skill's text and no JSON. `skills`: those in effect for the agent."""
+
+    name = "activate_skill"
+    summary = (
+        "Read a skill: how a kind of work is done here. Do it before you begin such work. Answers with the skill's "
+        "instructions and the files that belong to it."
+    )
+    input_schema: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {
+            **text_fields(skill_id="Id of one of the skills listed in your system prompt."),
+            "part": {"type": "integer", "minimum": 1, "description": "Of a long skill: which part. The first is 1."},
+        },
+        "required": ["skill_id"],
+    }
+
+    def __init__(self, held: HeldSession, agent: AgentConfig, skills: Sequence[Skill]):
+        super().__init__(held, agent)
+        self._skills = skills
+
+    async def call(self, args: dict[str, Any], context: ToolContext) -> str:
+        skill = self._chosen(args["skill_id"].strip())
+        return await asyncio.to_thread(self._read, skill, args.get("part", 1))
+
+    def _chosen(self, wanted: str) -> Skill:
+        """By its id, or by its name where only one has that. Raises ToolWarning."""
+        offered = [skill for skill in self._skills if skill.model_invocable]
+        named = [skill for skill in offered if skill.skill_id == wanted] or [
+            skill for skill in offered if skill.name.casefold() == wanted.casefold()
+        ]
+        if len(named) != 1:
+            ids = ", ".join(skill.skill_id for skill in offered)
+            raise ToolWarning(f"Error: you have no skill '{wanted[:100]}'. Your skills: {ids}.")
+        return named[0]
+
+    def _read(self, skill: Skill, part: int) -> str:
+        home, workspace, session = settings.HALO_HOME, self._held.workspace, self._session
+        values = skill_values(
+            self._skills,
+            self._agent,
+            workspace,
+            home,
+            load_settings(home, settings.HALO.lookup, workspace),
+            now=utcnow(),
+            working_dir=Path(session.working_dir) if session.working_dir else None,
+        )
+        return activation(skill, values, part)

@@ -1,0 +1,54 @@
+"""Which skills an agent has in a workspace: those its agent.yaml lists, that exist, hold, and are not switched off.
+
+Synchronous; callers run these in a thread or inside `db()`.
+"""
+
+import logging
+from pathlib import Path
+
+from django.conf import settings
+
+from agents_app.config.agents import AgentConfig
+from agents_app.config.command_names import reaches
+from agents_app.config.errors import SkillInvalid, SkillNotFound, shown
+from agents_app.config.notices import log_changes
+from agents_app.config.skills import Skill, load_skill
+from agents_app.models import DisabledItem
+
+logger = logging.getLogger(__name__)
+
+
+def skills_of(agent: AgentConfig, workspace_pk: int, root: Path, access: str) -> list[Skill]:
+    """The skills that are there for this agent in a session at this access level, in the order it lists them."""
+    return [skill for skill in listed_skills(agent, workspace_pk, root) if reaches(access, skill.requires or access)]
+
+
+def listed_skills(agent: AgentConfig, workspace_pk: int, root: Path) -> list[Skill]:
+    """The same without regard to a level: for commands, which tell a person what a higher level would be needed for."""
+    if agent.internal or not agent.skills:
+        return []
+    off = disabled_skills(workspace_pk)
+    found = [skill for skill in (_loaded(name, agent, root) for name in agent.skills) if skill is not None]
+    return [skill for skill in found if (skill.skill_id, scope_of(skill)) not in off]
+
+
+def disabled_skills(workspace_pk: int) -> set[tuple[str, str]]:
+    """Id and scope of the skills that this workspace has switched off."""
+    rows = DisabledItem.objects.filter(workspace=workspace_pk, item_type=DisabledItem.Kind.SKILL)
+    return set(rows.values_list("item_id", "scope"))
+
+
+def scope_of(skill: Skill) -> str:
+    """Where it comes from, as rows have it: what is bundled counts as the installation's."""
+    return "workspace" if skill.scope == "workspace" else "global"
+
+
+def _loaded(skill_id: str, agent: AgentConfig, root: Path) -> Skill | None:
+    try:
+        skill = load_skill(skill_id, root, settings.HALO_HOME)
+    except (SkillNotFound, SkillInvalid) as error:
+        subject = f"skill {shown(skill_id)} of the agent {agent.agent_id} in {shown(root)}"
+        log_changes(logger, subject, [error.message])
+        return None
+    log_changes(logger, shown(skill.folder), skill.warnings)
+    return skill
