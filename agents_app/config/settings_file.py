@@ -14,6 +14,7 @@ from typing import Literal
 
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import FileCache
+from agents_app.config.general_fields import GLOBAL_ONLY
 from agents_app.config.yaml_file import parse_mapping
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
@@ -21,21 +22,23 @@ EnvLookup = Callable[[str], str | None]
 Source = Literal["workspace", "global"]
 
 _ENV_NAME = re.compile(r"<<([A-Z_][A-Z0-9_]*)>>")
-_REFUSED_SEGMENTS = frozenset({"__proto__", "prototype", "constructor"})
-_GLOBAL_ONLY = (("general", "sandbox"), ("general", "server"), ("general", "evolution"))
+REFUSED_SEGMENTS = frozenset({"__proto__", "prototype", "constructor"})
+_MOST_MERGED = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Merged values. `ignored` names what the workspace's file may not set. Secrets are inside: no repr.
 
-    base: the installation's values alone, by which `source` tells where a merged one stands.
+    base: the installation's values alone, by which `source` tells where a merged one stands. over: the workspace's, as
+    its file has them. An unchanged file gives the same object again.
     """
 
     values: Mapping[str, object] = field(repr=False)
     env_lookup: EnvLookup = field(repr=False)
     ignored: tuple[str, ...] = ()
     base: Mapping[str, object] | None = field(default=None, repr=False)
+    over: Mapping[str, object] | None = field(default=None, repr=False)
 
     def get(self, *path: str) -> object:
         """The value at the path with `<<NAME>>` resolved, or None. A block is returned as it is written."""
@@ -44,7 +47,7 @@ class Settings:
 
     def written(self, *path: str) -> object:
         """The value as the file has it, `<<NAME>>` and all."""
-        return _at(self.values, path)
+        return value_at(self.values, path)
 
     def source(self, *path: str) -> Source | None:
         """Whose file the value at the path stands in; None where it stands in neither."""
@@ -52,7 +55,7 @@ class Settings:
         if value is None:
             return None
         # A leaf that both files have, and have the same, counts as the installation's: nothing is changed by it.
-        return "global" if self.base is None or _at(self.base, path) == value else "workspace"
+        return "global" if self.base is None or value_at(self.base, path) == value else "workspace"
 
     def installation(self, *path: str) -> object:
         """What the installation's own file has at the path, whatever the workspace says."""
@@ -69,12 +72,23 @@ class Settings:
 def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> Settings:
     """Raises ConfigFileInvalid naming file and line when one of the files is malformed."""
     base = _read(_global_path(home))
-    if workspace is None:
+    over = _read(_workspace_path(workspace)) if workspace is not None else None
+    known = _MERGED.get((home, workspace))
+    if known is not None and known[0] is base and known[1] is over and known[2].env_lookup == env_lookup:
+        return known[2]
+    made = _layered(base, over, env_lookup)
+    if len(_MERGED) >= _MOST_MERGED:
+        _MERGED.clear()
+    _MERGED[home, workspace] = (base, over, made)
+    return made
+
+
+def _layered(base: Mapping[str, object], over: Mapping[str, object] | None, env_lookup: EnvLookup) -> Settings:
+    if over is None:
         return Settings(base, env_lookup)
-    over = _read(_workspace_path(workspace))
     ignored: list[str] = []
     merged = _merge(base, over, (), ignored)
-    return Settings(merged, env_lookup, tuple(ignored), base)
+    return Settings(merged, env_lookup, tuple(ignored), base, over)
 
 
 def resolve_env(text: str, env_lookup: EnvLookup) -> str:
@@ -89,7 +103,8 @@ def env_names(text: str) -> list[str]:
     return _ENV_NAME.findall(text)
 
 
-def _at(values: Mapping[str, object], path: tuple[str, ...]) -> object:
+def value_at(values: Mapping[str, object], path: tuple[str, ...]) -> object:
+    """What stands at the path, or None."""
     node: object = values
     for segment in path:
         if not isinstance(node, Mapping):
@@ -115,13 +130,14 @@ def _value_or_self(found: re.Match[str], env_lookup: EnvLookup) -> str:
 
 
 def _read(path: Path) -> Mapping[str, object]:
-    return _FILES.get(path) or {}
+    return _FILES.get(path) or _EMPTY
 
 
-def _parse(path: Path, data: bytes) -> Mapping[str, object]:
+def parse_settings(path: Path, data: bytes) -> Mapping[str, object]:
+    """The values of one file. Raises ConfigFileInvalid, also for keys that are refused everywhere."""
     values = parse_mapping(path, data)
     for dotted in _paths(values):
-        if not _REFUSED_SEGMENTS.isdisjoint(dotted):
+        if not REFUSED_SEGMENTS.isdisjoint(dotted):
             raise ConfigFileInvalid(path, f"the key `{'.'.join(dotted)}` is not allowed; remove it.")
     return values
 
@@ -141,7 +157,7 @@ def _merge(
     for key, value in over.items():
         path = (*prefix, key)
         below = base.get(key)
-        if _is_global_only(path):
+        if is_global_only(path):
             ignored.append(".".join(path))
         elif isinstance(value, Mapping):
             merged[key] = _merge(below if isinstance(below, Mapping) else {}, value, path, ignored)
@@ -151,10 +167,15 @@ def _merge(
     return merged
 
 
-def _is_global_only(path: tuple[str, ...]) -> bool:
-    if "secrets" in path or path in _GLOBAL_ONLY:
+def is_global_only(path: tuple[str, ...]) -> bool:
+    """Whether a workspace's file is not asked for what stands at this path, or below it."""
+    if "secrets" in path or any(path[:end] in GLOBAL_ONLY for end in range(1, len(path) + 1)):
         return True
-    return len(path) == 3 and path[0] == "models" and path[2] == "endpoint"
+    return len(path) >= 3 and path[0] == "models" and path[2] == "endpoint"
 
 
-_FILES: FileCache[Mapping[str, object]] = FileCache(_parse)
+_EMPTY: Mapping[str, object] = {}
+_FILES: FileCache[Mapping[str, object]] = FileCache(parse_settings)
+_MERGED: dict[
+    tuple[HomeLayout, Path | None], tuple[Mapping[str, object], Mapping[str, object] | None, Settings]
+] = {}
