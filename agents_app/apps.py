@@ -8,10 +8,11 @@ class AgentsAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from agents_app import outcome
+        from agents_app import live_settings, outcome
         from agents_app.disabled_items import import_disabled  # models exist only now
         from agents_app.reports import REPORTS
         from sessions_app import legacy_import
 
         legacy_import.register(import_disabled)
         outcome.register(REPORTS)
+        live_settings.installation()  # the log level

@@ -13,7 +13,9 @@ from typing import Any
 
 from django.db import transaction
 
+from agents_app import live_settings
 from agents_app.config.agents import AgentConfig
+from agents_app.config.general import SessionSettings
 from agents_app.engine.texts import CRASHES
 from agents_app.reports import tell_waiting, waits_for
 from agents_app.sent_calls import sent_by
@@ -28,8 +30,6 @@ from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.tree import is_active, is_self_or_above, lock_sessions, lock_subtree
 from sessions_app.workspaces import create_session
 
-MAX_DEPTH = 16
-MAX_AGENT_ROWS = 256
 MAX_LISTED = 500
 MAX_NAMED = 10
 STOPPED_BELOW = (
@@ -87,9 +87,10 @@ def start(caller_pk: int, brief: Brief, origin: str, now: datetime) -> Done:
         if earlier is not None:
             return Done(earlier, wake=[earlier.pk])
         caller = check_caller(locked)
-        if len(caller.session_id.split(">")) >= MAX_DEPTH:
+        deepest = _rules(caller).max_nesting_depth
+        if len(caller.session_id.split(">")) >= deepest:
             raise Refused(
-                f"Maximum nesting depth ({MAX_DEPTH}) reached. Complete this task directly instead of delegating to a "
+                f"Maximum nesting depth ({deepest}) reached. Complete this task directly instead of delegating to a "
                 "sub-agent."
             )
         brief = brief.cleaned()
@@ -134,8 +135,10 @@ def say(
     """Queue an agent's message for a locked session. Raises Refused when too many wait there already."""
     run = running(target)
     busy = run is not None
-    if busy and not interrupt and (waiting := queue.agent_rows_waiting(target.pk)) >= MAX_AGENT_ROWS:
-        raise Refused(f"session {target.session_id} message queue is full ({waiting}/{MAX_AGENT_ROWS}).")
+    if busy and not interrupt:
+        waiting, most = queue.agent_rows_waiting(target.pk), _rules(target).max_queue_size
+        if waiting >= most:
+            raise Refused(f"session {target.session_id} message queue is full ({waiting}/{most}).")
     if target.cut_offs >= MAX_DEATHS:
         raise Refused(
             f"session {target.session_id} is left alone: {CRASHES}. Start another session, and in another way, or ask "
@@ -281,6 +284,10 @@ def check_caller(caller: AgentSession | None) -> AgentSession:
     if caller is None or caller.deleting or caller.archived_at is not None or queue.is_stopping(caller.pk):
         raise Refused("this session is being stopped; nothing new is started")
     return caller
+
+
+def _rules(session: AgentSession) -> SessionSettings:
+    return live_settings.of_workspace(session.run_workspace or session.workspace.path).session
 
 
 def _locked_subtree(target_pk: int) -> tuple[AgentSession, list[AgentSession]]:

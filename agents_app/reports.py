@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from agents_app import live_settings
 from agents_app.engine.texts import CRASH_LOOP
 from agents_app.outcome import Outcome
 from halo_project.clock import utcnow
@@ -19,7 +20,6 @@ from sessions_app.lease import MAX_DEATHS
 from sessions_app.models import AgentSession, QueuedMessage
 from sessions_app.tree import active_children, is_active, lock_sessions, parent_of
 
-REPORT_CHARS = 8192
 INTERIM = "[Interim answer: this sub-agent goes on working.]"
 
 
@@ -85,11 +85,12 @@ def report_text(outcome: Outcome) -> str:
 
 
 def shortened(text: str, session_id: str) -> str:
-    """At most REPORT_CHARS of a report, with a line that says so and where the rest is."""
-    if len(text) <= REPORT_CHARS:
+    """At most `general.limits.auto_report_chars` of a report, with a line that says so and where the rest is."""
+    most = live_settings.installation().limits.auto_report_chars
+    if len(text) <= most:
         return text
     return (
-        f"{text[:REPORT_CHARS]}\n\n[Report truncated: {len(text)} chars total, showing first {REPORT_CHARS}. "
+        f"{text[:most]}\n\n[Report truncated: {len(text)} chars total, showing first {most}. "
         f'Use get_session_output("{session_id}") for the full result.]'
     )
 

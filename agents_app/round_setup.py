@@ -9,8 +9,10 @@ from pathlib import Path
 
 from django.conf import settings
 
+from agents_app import live_settings
 from agents_app.access import level_now
 from agents_app.config.agents import AgentConfig, load_agent
+from agents_app.config.general import CompactSettings, General
 from agents_app.config.model_choice import ModelChoice, choose_model
 from agents_app.config.prompt import build_system_prompt
 from agents_app.engine.compactor import CompactionRules
@@ -31,16 +33,18 @@ from sessions_app.events import ContextSent
 async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
     """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
     held.session.access_level = await db(level_now, held.session)
-    agent, choice, tools, prompt = await asyncio.to_thread(_read_configuration, held)
+    general = await asyncio.to_thread(live_settings.of_workspace, held.workspace)
+    limits = _limits(general)
+    agent, choice, tools, prompt = await asyncio.to_thread(_read_configuration, held, limits)
     held.system_prompt = prompt
     return RoundSetup(
         agent_name=agent.name,
         runtime=create_runtime(choice, limits=Limits(total_s=settings.HALO.model_timeout_s)),
         request=_request(held, choice, tools, prompt),
         tools=tools,
-        context=_tool_context(held, shutting_down),
-        policy=RetryPolicy(scale=settings.HALO.time_scale),
-        compaction=CompactionRules(threshold=_threshold(agent, choice), timeout_s=settings.HALO_TIMING.compaction),
+        context=_tool_context(held, shutting_down, limits),
+        policy=RetryPolicy(attempts=general.agent.max_retries, scale=settings.HALO.time_scale),
+        compaction=_compaction(general.compact, agent, choice),
     )
 
 
@@ -51,18 +55,24 @@ def note_context(held: HeldSession) -> None:
         held.noted(held.system_prompt)
 
 
-def _threshold(agent: AgentConfig, choice: ModelChoice) -> int:
-    """Tokens beyond which the history is compacted: the agent's part of its limit, or of the model's if that is less"""
+def _compaction(rules: CompactSettings, agent: AgentConfig, choice: ModelChoice) -> CompactionRules:
+    """The threshold is a part of the agent's limit, or of the model's if that is less."""
     limit = min(agent.context_max_tokens, choice.context_window or agent.context_max_tokens)
-    return int(limit * agent.compress_at)
+    return CompactionRules(
+        threshold=int(limit * (agent.compress_at or rules.compress_at)),
+        timeout_s=rules.summarize_timeout_sec * settings.HALO.time_scale,
+        keep=rules.keep_messages,
+        summary_chars=rules.max_summary_input,
+        message_chars=rules.max_message_slice,
+    )
 
 
-def _read_configuration(held: HeldSession) -> tuple[AgentConfig, ModelChoice, dict[str, Tool], str]:
+def _read_configuration(held: HeldSession, limits: ToolLimits) -> tuple[AgentConfig, ModelChoice, dict[str, Tool], str]:
     session, workspace = held.session, held.workspace
     home, lookup = settings.HALO_HOME, settings.HALO.lookup
     agent = load_agent(session.agent_id, workspace, home)
     choice = choose_model(agent, home, lookup, workspace)
-    workspace_tools = tools_for(agent.tools, _limits(), session.access_level, vision=choice.vision)
+    workspace_tools = tools_for(agent.tools, limits, session.access_level, vision=choice.vision)
     tools = {**workspace_tools, **session_tools(held, agent)}
     prompt = build_system_prompt(
         agent,
@@ -77,9 +87,17 @@ def _read_configuration(held: HeldSession) -> tuple[AgentConfig, ModelChoice, di
     return agent, choice, tools, prompt
 
 
-def _limits() -> ToolLimits:
-    env = settings.HALO
-    return ToolLimits(shell_timeout_s=env.shell_timeout_s, web_fetch_timeout_s=env.web_fetch_timeout_s)
+def _limits(general: General) -> ToolLimits:
+    env, limits = settings.HALO, general.limits
+    return ToolLimits(
+        shell_timeout_s=env.shell_timeout_s,
+        shell_output_bytes=limits.shell_output_bytes,
+        web_fetch_timeout_s=env.web_fetch_timeout_s,
+        web_fetch_bytes=limits.web_fetch_bytes,
+        grep_default_matches=limits.grep_default_matches,
+        model_chars=limits.tool_result_render_chars,
+        ui_chars=limits.tool_result_ui_chars,
+    )
 
 
 def _request(held: HeldSession, choice: ModelChoice, tools: dict[str, Tool], prompt: str) -> ModelRequest:
@@ -95,11 +113,11 @@ def _request(held: HeldSession, choice: ModelChoice, tools: dict[str, Tool], pro
     )
 
 
-def _tool_context(held: HeldSession, shutting_down: Callable[[], bool]) -> ToolContext:
+def _tool_context(held: HeldSession, shutting_down: Callable[[], bool], limits: ToolLimits) -> ToolContext:
     return ToolContext(
         workspace=held.workspace,
         home=Path.home(),
-        limits=_limits(),
+        limits=limits,
         access=held.session.access_level,
         processes=held.processes,
         shutting_down=shutting_down,

@@ -19,7 +19,7 @@ from django.db import transaction
 from agents_app.config.declarations import ParamField
 from agents_app.config.errors import shown
 from agents_app.config.skill_md import MAX_DESCRIPTION
-from agents_app.config.skills import SkillListing, builtin_ids, list_all_skills, load_skill
+from agents_app.config.skills import SkillListing, list_all_skills, load_skill
 from agents_app.models import DisabledItem
 from agents_app.skill_commands import skill_commands
 from agents_app.skills_in_effect import disabled_skills, scope_of

@@ -20,7 +20,6 @@ class Timing:
     shutdown_grace: float = 4.0
     row_write: float = 5.0
     nudge_patience: float = 120.0
-    compaction: float = 300.0
     keepalive: float = 10.0
     client_silence: float = 180.0
 

@@ -16,7 +16,6 @@ from agents_app.config.yaml_file import Document
 Scope = Literal["workspace", "global", "bundled"]
 
 DEFAULT_CONTEXT_TOKENS = 200_000
-DEFAULT_COMPRESS_AT = 0.8
 _TOP = ("name", "description", "model", "system_prompt", "context", "tools", "team", "skills", "priority", "internal")
 _MODEL = ("provider", "id", "endpoint", "maxTokens", "promptCaching", "thinking", "image", "video", "audio")
 _THINKING = ("enabled", "effort", "budget", "budget_tokens")
@@ -28,9 +27,9 @@ class AgentConfig:
     """One agent as its folder describes it.
 
     provider: `auto`, `rehearsal`, or the id of a registry row; only the last has `model_id` and `endpoint`.
-    Sizes in tokens; `compress_at` is the filled part of the context at which it is compacted. `image`, `video` and
-    `audio` override what the registry says of the model. `warnings`: misspelt fields and the like, a sentence each.
-    `folder`: where it was read from.
+    Sizes in tokens; `compress_at` is the filled part of the context at which it is compacted, None for what the
+    settings say. `image`, `video` and `audio` override what the registry says of the model. `warnings`: misspelt
+    fields and the like, a sentence each. `folder`: where it was read from.
     """
 
     agent_id: str
@@ -47,7 +46,7 @@ class AgentConfig:
     video: bool | None = None
     audio: bool | None = None
     context_max_tokens: int = DEFAULT_CONTEXT_TOKENS
-    compress_at: float = DEFAULT_COMPRESS_AT
+    compress_at: float | None = None
     tools: tuple[str, ...] = ()
     team: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
@@ -93,7 +92,7 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
         video=model.video,
         audio=model.audio,
         context_max_tokens=context.integer("maxTokens", low=1_000, high=10_000_000) or DEFAULT_CONTEXT_TOKENS,
-        compress_at=context.number("compressAt", low=0.1, high=1) or DEFAULT_COMPRESS_AT,
+        compress_at=context.number("compressAt", low=0.1, high=1),
         tools=fields.names("tools"),
         team=fields.names("team"),
         skills=fields.names("skills"),

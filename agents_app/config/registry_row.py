@@ -52,6 +52,7 @@ class SecretField:
     description: str = ""
     default: str = ""
     optional: bool = False
+    description_zh: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,7 @@ def _secret(fields: Fields) -> SecretField:
         description=fields.text("description") or "",
         default=default,
         optional=fields.flag("optional") or False,
+        description_zh=fields.text("description_zh") or "",
     )
 
 

@@ -176,6 +176,4 @@ def is_global_only(path: tuple[str, ...]) -> bool:
 
 _EMPTY: Mapping[str, object] = {}
 _FILES: FileCache[Mapping[str, object]] = FileCache(parse_settings)
-_MERGED: dict[
-    tuple[HomeLayout, Path | None], tuple[Mapping[str, object], Mapping[str, object] | None, Settings]
-] = {}
+_MERGED: dict[tuple[HomeLayout, Path | None], tuple[Mapping[str, object], Mapping[str, object] | None, Settings]] = {}

@@ -76,17 +76,22 @@ def _unread(messages: list[RawMessage]) -> int:
     return sum(name in BULKY_TOOLS for name in calls)
 
 
-def local_summary(messages: list[RawMessage]) -> str:
-    """A summary without a model: an earlier summary, then the beginnings of what was said since, the newest of it."""
+def local_summary(
+    messages: list[RawMessage], most_chars: int = LOCAL_SUMMARY_CHARS, message_chars: int = LOCAL_MESSAGE_CHARS
+) -> str:
+    """A summary without a model: an earlier summary, then the beginnings of what was said since, the newest of it.
+
+    Of each message the first `message_chars`, of the earlier summary and of all that follows `most_chars` each.
+    """
     earlier, said = "", []
     for message in messages:
         for block in blocks_of(message):
             text = str(block.get("text", "")) if block.get("type") == "text" else ""
             if text.startswith(SUMMARY_PREFIX):
-                earlier = text.partition("\n")[2][:LOCAL_SUMMARY_CHARS]
+                earlier = text.partition("\n")[2][:most_chars]
             elif text.strip():
-                said.append(f"[{message.get('role')}]: {text[:LOCAL_MESSAGE_CHARS]}")
-    parts = ([earlier] if earlier else []) + _newest(said, LOCAL_SUMMARY_CHARS)
+                said.append(f"[{message.get('role')}]: {text[:message_chars]}")
+    parts = ([earlier] if earlier else []) + _newest(said, most_chars)
     return "\n\n".join(parts) or "(older turns contained only tool calls; no text retained)"
 
 

@@ -23,10 +23,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompactionRules:
-    """When and how long. `threshold` in tokens, 0 for never; `timeout_s` seconds for the model's summary."""
+    """When, how long, and what of. `threshold` in tokens, 0 for never; `timeout_s` seconds for the model's summary.
+
+    keep: newest messages that stay. summary_chars, message_chars: of a summary that is made without the model.
+    """
 
     threshold: int = 0
     timeout_s: float = 300.0
+    keep: int = compaction.KEPT_MESSAGES
+    summary_chars: int = compaction.LOCAL_SUMMARY_CHARS
+    message_chars: int = compaction.LOCAL_MESSAGE_CHARS
 
 
 class Compactor:
@@ -44,9 +50,9 @@ class Compactor:
         if not self._rules.threshold or self._transcript.context_tokens <= self._rules.threshold:
             return False
         count = len(self._transcript.raw.messages)
-        if self._length_after and count < self._length_after + compaction.KEPT_MESSAGES:
+        if self._length_after and count < self._length_after + self._rules.keep:
             return False
-        return compaction.cut_index(self._transcript.raw.messages) > 0
+        return self._cut() > 0
 
     async def auto(self) -> None:
         """Raises OSError and LeaseLost of the save; whatever the model does ends in a shorter or the same history."""
@@ -55,7 +61,7 @@ class Compactor:
     async def manual(self) -> bool:
         """False, and nothing announced, when there is nothing to compact."""
         self._transcript.raw.replace_all(repair(self._transcript.raw.messages))
-        if compaction.cut_index(self._transcript.raw.messages) == 0:
+        if self._cut() == 0:
             return False
         await self._run(manual=True)
         return True
@@ -63,17 +69,25 @@ class Compactor:
     async def overflow(self) -> bool:
         """Compact without the model, which has just refused this history for its length. False when nothing is left."""
         messages = self._transcript.raw.messages
-        cut = compaction.cut_index(messages)
+        cut = self._cut()
         if cut == 0:
             return False
         self._transcript.emit(CompactionProgress("started"))
         try:
-            result = compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True)
+            result = self._made_here(messages, cut)
             await self._replace(result)
         finally:
             self._transcript.emit(CompactionProgress("done"))
         await self._tell(result, manual=False)
         return True
+
+    def _cut(self) -> int:
+        return compaction.cut_index(self._transcript.raw.messages, self._rules.keep)
+
+    def _made_here(self, messages: list[RawMessage], cut: int) -> compaction.Compacted:
+        """The shorter history with a summary that no model has written."""
+        summary = compaction.local_summary(messages[:cut], self._rules.summary_chars, self._rules.message_chars)
+        return compaction.compacted(messages, cut, summary, local=True)
 
     async def _run(self, *, manual: bool) -> None:
         emit = self._transcript.emit
@@ -100,13 +114,13 @@ class Compactor:
     async def _compacted(self) -> compaction.Compacted | None:
         """The shorter history; None when the model answered without a word."""
         messages = self._transcript.raw.messages
-        cut = compaction.cut_index(messages)
+        cut = self._cut()
         try:
             async with asyncio.timeout(self._rules.timeout_s):
                 summary = await self._summary(compaction.with_instruction(messages))
         except (ModelError, TimeoutError) as error:
             logger.warning("no summary from the model, a local one is made: %s", error or "it took too long")
-            return compaction.compacted(messages, cut, compaction.local_summary(messages[:cut]), local=True)
+            return self._made_here(messages, cut)
         return compaction.compacted(messages, cut, summary) if summary else None
 
     async def _summary(self, messages: list[RawMessage]) -> str:

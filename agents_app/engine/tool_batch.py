@@ -68,7 +68,9 @@ class ToolBatch:
         duration_ms = round((time.monotonic() - started) * 1000)
         if self._detector.seen(call.name, call.input):
             result = ToolResult(f"{result.text}\n\n{texts.LOOP_WARNING}", result.is_error, result.images)
-        self._land(call, _result_block(call, result), cap_for_ui(result.text), duration_ms)
+        limits = self._context.limits
+        shown = cap_for_ui(result.text, limits.ui_chars)
+        self._land(call, _result_block(call, result, limits.model_chars), shown, duration_ms)
         await self._transcript.save()
 
     async def _result_of(self, call: ToolCall) -> ToolResult:
@@ -101,8 +103,8 @@ def _error(text: str) -> ToolResult:
     return ToolResult(f"{ERROR_MARKER}\n{text}", is_error=True)
 
 
-def _result_block(call: ToolCall, result: ToolResult) -> Block:
-    text = cap_for_model(result.text)
+def _result_block(call: ToolCall, result: ToolResult, most_chars: int) -> Block:
+    text = cap_for_model(result.text, most_chars)
     content: str | list[Block] = text
     if result.images:
         content = [{"type": "text", "text": text}, *result.images]

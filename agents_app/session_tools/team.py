@@ -204,7 +204,7 @@ class GetSessionOutput(SessionTool):
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         target = await db(delegation.in_tree, self._session, args["session_id"])
         output, start = target.output or "(no output yet)", args.get("offset") or 0
-        part = output[start : start + OUTPUT_CHARS]
+        part = output[start : start + min(OUTPUT_CHARS, context.limits.model_chars * 7 // 16)]
         answer = {"code": 0, "output": part, "total_chars": len(output)}
         end = start + len(part)
         return {**answer, "next_offset": end} if end < len(output) else answer

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from agents_app.tools.problems import ToolProblem, failure_of
-from agents_app.tools.result import clean_text
+from agents_app.tools.result import MODEL_CHARS, UI_CHARS, clean_text
 from agents_app.tools.schema import checked_input
 from halo_project.env import child_environment
 
@@ -19,7 +19,8 @@ AccessLevel = Literal["full", "workspace", "readonly"]
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Bounds of what a tool may take and give back. `_s` seconds, `_bytes` bytes, the others are counts."""
+    """Bounds of what a tool may take and give back. `_s` seconds, `_bytes` bytes, `_chars` characters, the others are
+    counts. model_chars, ui_chars: how much of a result the model gets, and how much is kept for people."""
 
     shell_timeout_s: float = 120.0
     shell_output_bytes: int = 5 * 1024 * 1024
@@ -31,6 +32,8 @@ class ToolLimits:
     file_edit_bytes: int = 64 * 1024 * 1024
     file_list_entries: int = 500
     glob_matches: int = 5_000
+    model_chars: int = MODEL_CHARS
+    ui_chars: int = UI_CHARS
 
 
 @dataclass(frozen=True, slots=True)

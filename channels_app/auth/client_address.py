@@ -4,14 +4,14 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
+from agents_app import live_settings
 
 UNKNOWN = "unknown"
 
 
 def trusts_proxy() -> bool:
     """True when the operator has said that a reverse proxy of theirs stands in front (`general.server.trust_proxy`)."""
-    return bool(getattr(settings, "HALO_TRUST_PROXY", False))
+    return live_settings.installation().server.trust_proxy
 
 
 def client_address(meta: Mapping[str, Any]) -> str:

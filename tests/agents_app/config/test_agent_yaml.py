@@ -97,7 +97,7 @@ def test_a_message_never_shows_a_password_from_an_address() -> None:
 
 
 RIGHT = [
-    ({}, {"provider": "auto", "context_max_tokens": 200_000, "compress_at": 0.8, "priority": 0, "tools": ()}),
+    ({}, {"provider": "auto", "context_max_tokens": 200_000, "compress_at": None, "priority": 0, "tools": ()}),
     ({"model": "rehearsal"}, {"provider": "rehearsal", "model_id": None}),
     ({"model": {"provider": "rehearsal"}}, {"provider": "rehearsal", "endpoint": None}),
     ({"model": {"provider": "auto", "maxTokens": 9}}, {"provider": "auto", "max_tokens": 9}),

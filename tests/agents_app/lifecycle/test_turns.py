@@ -14,12 +14,14 @@ from agents_app.tools.process_tree import members
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import Conflict
+from halo_project.layout import WorkspaceLayout
 from halo_project.timing import Timing
 from sessions_app import rounds
 from sessions_app.models import QueuedMessage, SessionRun
 from sessions_app.process_identity import this_process
 from sessions_app.raw_repair import open_calls
 from sessions_app.store import SessionStore
+from tests.agents_app.config.support import write_yaml
 from tests.support.crew import HANGING, SLEEP, Crew, start, stopped_below
 from tests.support.image_files import png
 from tests.support.model_server import Call, ModelReply
@@ -164,8 +166,8 @@ async def test_a_stop_takes_the_wish_to_continue_back(crew: Crew) -> None:
     await crew.nothing_is_left()
 
 
-async def test_agents_may_only_pile_up_so_many_messages_and_people_any(crew: Crew, monkeypatch) -> None:
-    monkeypatch.setattr("agents_app.delegation.MAX_AGENT_ROWS", 2)
+async def test_agents_may_only_pile_up_so_many_messages_and_people_any(crew: Crew) -> None:
+    write_yaml(WorkspaceLayout(crew.workspace).settings_yaml, {"general": {"session": {"max_queue_size": 2}}})
     crew.on("lead", "go", ModelReply(calls=[start("long task")]))
     crew.on("lead", "code", "waiting")
     crew.on("helper", "long task", HANGING)

@@ -3,6 +3,8 @@
 import pytest
 
 from channels_app.auth.client_address import client_address
+from halo_project.layout import HomeLayout
+from tests.agents_app.config.support import write, write_yaml
 
 PROXY = "10.0.0.1"
 
@@ -26,9 +28,20 @@ PROXY = "10.0.0.1"
         (None, None, False, "unknown"),
     ],
 )
-def test_client_address(settings, remote: str | None, forwarded: str | None, trusted: bool, counted: str) -> None:
-    settings.HALO_TRUST_PROXY = trusted
+def test_client_address(
+    home: HomeLayout, remote: str | None, forwarded: str | None, trusted: bool, counted: str
+) -> None:
+    write_yaml(home.settings_yaml, {"general": {"server": {"trust_proxy": trusted}}})
     meta = {"REMOTE_ADDR": remote}
     if forwarded is not None:
         meta["HTTP_X_FORWARDED_FOR"] = forwarded
     assert client_address(meta) == counted
+
+
+def test_a_proxy_is_trusted_or_not_from_the_next_request_on(home: HomeLayout) -> None:
+    meta = {"REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": "198.51.100.1"}
+    assert client_address(meta) == PROXY
+    write_yaml(home.settings_yaml, {"general": {"server": {"trust_proxy": True}}})
+    assert client_address(meta) == "198.51.100.1"
+    write(home.settings_yaml, "general: [")  # nobody is believed on the word of a file that cannot be read
+    assert client_address(meta) == PROXY

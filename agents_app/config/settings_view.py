@@ -1,0 +1,215 @@
+"""The settings as a page shows them: each declared one with its value, where that comes from, and what is amiss.
+
+Besides them what the files hold that nobody declares: `orphans` of owners that are gone, which stay until a person
+removes them, and `unknown` names where all names are known, most likely misspelt. No secret is shown in clear.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from agents_app.config.endpoints import RULE, clean_endpoint
+from agents_app.config.general import read_written
+from agents_app.config.general_fields import RETIRED
+from agents_app.config.masking import is_reference, masked, masked_tree, open_value
+from agents_app.config.setting_field import SettingField
+from agents_app.config.settings_file import EnvLookup, Settings, env_names, is_global_only, load_settings, value_at
+from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
+from halo_project.layout import HomeLayout
+
+Source = Literal["workspace", "global", "env", "default", "unset"]
+Tree = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What is written for a field, by whom, and at which path."""
+
+    written: object
+    source: Source
+    path: tuple[str, ...]
+
+
+def settings_view(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> dict[str, Any]:
+    """Declarations with values. Raises ConfigFileInvalid when one of the files cannot be read."""
+    settings = load_settings(home, env_lookup, workspace)
+    schema = load_schema(home, workspace)
+    return {
+        "scope": "global" if workspace is None else "workspace",
+        "sections": [_section(section, settings) for section in schema.sections],
+        **_undeclared(schema, settings),
+        "ignored": list(settings.ignored),
+        "problems": list(schema.problems),
+    }
+
+
+def settings_values(
+    home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None, scope: str | None = None
+) -> dict[str, Any]:
+    """The values as a tree, secrets masked: merged, or those of one file (`global`, `workspace`)."""
+    settings = load_settings(home, env_lookup, workspace)
+    schema = load_schema(home, workspace)
+    trees = {"global": base_of(settings), "workspace": settings.over or {}}
+    return {
+        "scope": "global" if workspace is None else "workspace",
+        "settings": masked_tree(trees.get(scope or "", settings.values), lambda path: is_open(schema, path)),
+        "ignored": list(settings.ignored),
+    }
+
+
+def is_open(schema: Schema, path: tuple[str, ...]) -> bool:
+    """Whether the value at the path may be shown: its owner says that it is no secret. Of others nobody knows."""
+    declared = schema.at(path)
+    return declared is not None and not declared.secret and "secrets" not in path
+
+
+def base_of(settings: Settings) -> Tree:
+    """What the installation's file has."""
+    return settings.values if settings.base is None else settings.base
+
+
+def suggestion(name: str, schema: Schema) -> str | None:
+    """The declared name that was probably meant."""
+    first = name.partition(".")[0]
+    near = [known for known in schema.by_name if known.startswith(f"{first}.")]
+    return next(iter(get_close_matches(name, near, 1, 0.75)), None)
+
+
+def _section(section: Section, settings: Settings) -> dict[str, Any]:
+    shown = {
+        "namespaceId": section.namespace,
+        "source": section.owner,
+        "displayName": section.display_name,
+        "displayName_zh": section.display_name_zh,
+        "description": section.description,
+        "description_zh": section.description_zh,
+    }
+    return {**shown, "fields": [_field(each, settings) for each in section.fields]}
+
+
+def _field(each: SettingField, settings: Settings) -> dict[str, Any]:
+    value = _value(each, settings)
+    shown = {
+        **_declaration(each),
+        "path": ".".join(value.path),
+        "value": _shown(each, value.written),
+        "hasValue": value.written is not None,
+        "source": value.source,
+        "inheritedFromGlobal": value.source == "global" and settings.over is not None,
+    }
+    warning = _warning(each, value, settings)
+    return {**shown, "warning": warning} if warning else shown
+
+
+def _declaration(each: SettingField) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "key": each.key,
+        "kind": each.kind,
+        "type": each.type,
+        "description": each.description,
+        "description_zh": each.description_zh,
+        "default": _shown_default(each),
+        "secret": each.secret,
+        "globalOnly": each.global_only,
+    }
+    optional = {"options": list(each.options) or None, "min": each.low, "max": each.high}
+    return {**shown, **{name: value for name, value in optional.items() if value is not None}}
+
+
+def _value(each: SettingField, settings: Settings) -> _Value:
+    for path in (each.path, *each.older):
+        over = value_at(settings.over or {}, path)
+        written = settings.written(*path)
+        if not _blank(over) and over == written and not is_global_only(path):
+            return _Value(over, "workspace", path)
+        if not _blank(written):
+            return _Value(written, "global", path)
+    if is_reference(each.default) and settings.env_lookup(env_names(str(each.default))[0]):
+        return _Value(each.default, "env", each.path)
+    return _Value(None, "unset" if each.default is None or is_reference(each.default) else "default", each.path)
+
+
+def _blank(written: object) -> bool:
+    return written is None or written == ""
+
+
+def _shown(each: SettingField, written: object) -> str | None:
+    """As text, whatever the type, like the files of a page's inputs."""
+    if written is None:
+        return None
+    if each.secret:
+        return _as_text(masked(written))
+    # A whole block where one value belongs may hold anything.
+    return _as_text(masked(written) if isinstance(written, Mapping) else open_value(written))
+
+
+def _shown_default(each: SettingField) -> str | None:
+    if each.default is None:
+        return None
+    return _as_text(masked(each.default) if each.secret else open_value(each.default))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(_as_text(inner) for inner in value)
+    return str(value)
+
+
+def _warning(each: SettingField, value: _Value, settings: Settings) -> str | None:
+    if value.written is None:
+        return None
+    try:
+        read = read_written(each, value.written, settings.env_lookup)
+    except ValueError as error:
+        return f"{error}{_instead(each, value, settings)}"
+    if each.path[0] == MODELS and each.key == "endpoint" and clean_endpoint(str(read)) is None:
+        return f"`{each.name}` must be {RULE}."
+    return None
+
+
+def _instead(each: SettingField, value: _Value, settings: Settings) -> str:
+    if each.path[0] != GENERAL:
+        return ""
+    below = value_at(base_of(settings), value.path)
+    if value.source == "workspace" and not _blank(below):
+        return " What the installation's file says holds instead."
+    return f" `{_shown_default(each)}` holds instead." if each.default not in (None, ()) else ""
+
+
+def _undeclared(schema: Schema, settings: Settings) -> dict[str, list[dict[str, Any]]]:
+    orphans, unknown = [], []
+    trees: list[tuple[str, Tree]] = [("global", base_of(settings)), ("workspace", settings.over or {})]
+    for scope, tree in trees:
+        for path in leaves(tree):
+            name = ".".join(path)
+            if schema.at(path) is not None:
+                continue
+            if path[0] in (GENERAL, MODELS) or len(path) < 3 or path[1] not in ("params", "secrets"):
+                unknown.append({"key": name, "scope": scope, **_advice(name, schema)})
+            else:
+                kind = "param" if path[1] == "params" else "secret"
+                key = ".".join(path[2:])
+                orphans.append({"namespaceId": path[0], "kind": kind, "key": key, "path": name, "scope": scope})
+    return {"orphans": orphans, "unknown": unknown}
+
+
+def _advice(name: str, schema: Schema) -> dict[str, str | None]:
+    if name in RETIRED:
+        return {"suggestion": None, "warning": f"`{name}` is a setting of Halo 1.x that this one has no use for."}
+    meant = suggestion(name, schema)
+    hint = f" Did you mean `{meant}`?" if meant else ""
+    return {"suggestion": meant, "warning": f"`{name}` is not a setting Halo knows; it is ignored.{hint}"}
+
+
+def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of every single value; empty blocks and unset keys have none."""
+    for key, value in tree.items():
+        path = (*prefix, key)
+        if isinstance(value, Mapping):
+            yield from leaves(value, path)
+        elif value is not None:
+            yield path
