@@ -1,23 +1,27 @@
 """`grep`: lines that match a pattern. Who searches is `search_command`; which files count and what is said is here."""
 
+import os
 import stat
-from pathlib import Path
+import sys
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from agents_app.tools import processes
 from agents_app.tools.base import BaseTool, ToolContext
 from agents_app.tools.environment import command_environment
 from agents_app.tools.globs import BadGlob, Glob, split_list
+from agents_app.tools.opening import open_folder, open_to_read
 from agents_app.tools.paths import Target, shown_prefix, to_read
 from agents_app.tools.pipes import Budget, Kept
 from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.search_command import Search, search_argv
 from agents_app.tools.search_matches import Matches
+from agents_app.tools.search_opening import is_binary
 from agents_app.tools.threads import Cancelled, in_thread
 
 _MOST_MATCHES = 5_000
 _COMPLAINT_BYTES = 64 * 1024
-_BINARY_PROBE = 512
+_EXIT_CODES = (0, 1, 2)
 
 
 class Grep(BaseTool):
@@ -52,34 +56,48 @@ class Grep(BaseTool):
         target = to_read(args.get("path") or ".", context)
         most = min(args.get("max_results", context.limits.grep_default_matches), _MOST_MATCHES)
         include = tuple(part.removeprefix("./") for part in split_list(args.get("include", "")))
-        folder, name = await in_thread(_split_target, target)
-        if name != "." and not _includes(include, name):
-            return _none(args["pattern"])
-        if name != "." and await in_thread(_is_binary_file, target.path):
-            return f"{_none(args['pattern'])} (a binary file is not searched)"
-        search = Search(
-            pattern=args["pattern"],
-            target=name,
-            include=include,
-            hidden=tuple(target.masks.below(folder)),
-            max_per_file=most + 1,
-        )
-        return await _run(search, folder, most, context)
+        place = await in_thread(_open_place, target, include)
+        try:
+            if place.unsearched is not None:
+                return f"{_none(args['pattern'])}{place.unsearched}"
+            search = Search(
+                pattern=args["pattern"],
+                target=place.name,
+                follow=target.root is None,
+                include=include,
+                hidden=tuple(target.masks.below(place.folder)),
+                masked=tuple(sorted(target.masks.inodes)),
+                most=most + 1,
+            )
+            return await _run(search, place, most, context)
+        finally:
+            os.close(place.descriptor)
 
 
-async def _run(search: Search, folder: str, most: int, context: ToolContext) -> str:
-    prefix = shown_prefix(folder, context)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to search: an open folder, and in it `.` or one file. unsearched: why that file is not looked into."""
 
-    def show(path: str) -> str:
-        return prefix + path.removeprefix("./")
+    folder: str
+    descriptor: int
+    name: str = "."
+    unsearched: str | None = None
 
-    matches = Matches(most, lambda path: not _is_binary(Path(folder, path)), show)
+    @property
+    def working_folder(self) -> str:
+        """The open folder and no other, whatever is at its path by now; on other systems than Linux its path."""
+        return f"/proc/self/fd/{self.descriptor}" if sys.platform == "linux" else self.folder
+
+
+async def _run(search: Search, place: _Place, most: int, context: ToolContext) -> str:
+    prefix = shown_prefix(place.folder, context)
+    matches = Matches(most, lambda path: prefix + path.removeprefix("./"))
     complaints = Kept(Budget(_COMPLAINT_BYTES))
     seconds = context.limits.shell_timeout_s
     try:
         outcome = await processes.run(
             search_argv(search),
-            cwd=folder,
+            cwd=place.working_folder,
             environ=command_environment(context.environ),
             timeout_s=seconds,
             stdout=matches,
@@ -87,12 +105,14 @@ async def _run(search: Search, folder: str, most: int, context: ToolContext) -> 
             watch=context.processes,
         )
     except OSError as error:
-        raise failure_of(error, "search", folder) from error
+        raise failure_of(error, "search", place.folder) from error
     notes = _notes(complaints.text(), search.target)
     if outcome.timed_out:
         notes.append(f"[the search was ended after {seconds:g} seconds: use a narrower path or pattern]")
         if not matches.rows:
             raise ToolFailure(f"Error: no match found so far.\n{notes[-1]}")
+    elif not outcome.killed and outcome.returncode not in _EXIT_CODES:
+        raise ToolFailure(f"Error: the search ended by itself (code {outcome.returncode}); nothing is known.")
     if matches.full:
         del matches.rows[most:]
         notes.append(f"… [stopped at {most} matches: use a narrower pattern or path, or a higher max_results]")
@@ -103,8 +123,8 @@ def _notes(complaints: str, target: str) -> list[str]:
     """A line about files that could not be searched. Raises ToolWarning when the search itself was refused."""
     if not complaints.strip():
         return []
-    about_files = f"rg: {target}/" if target == "." else f"rg: {target}:"
-    lines = [line for line in complaints.split("\n") if line.strip()]
+    about_files = ("rg: ./", "rg: .:") if target == "." else f"rg: {target}:"
+    lines = sorted(line for line in complaints.split("\n") if line.strip())
     failed = [line for line in lines if line.startswith(about_files)]
     if len(failed) < len(lines):
         shown = complaints.strip().removeprefix("rg: ")
@@ -112,37 +132,32 @@ def _notes(complaints: str, target: str) -> list[str]:
     return [f"[{len(failed)} could not be searched, first: {failed[0].removeprefix('rg: ')[:300]}]"]
 
 
-def _split_target(cancelled: Cancelled, target: Target) -> tuple[str, str]:
-    """The folder to start in and what to search there. Raises ToolFailure for what is neither file nor folder."""
-    path = Path(target.path)
+def _open_place(cancelled: Cancelled, target: Target, include: tuple[str, ...]) -> _Place:
+    """Raises ToolFailure for what is neither file nor folder."""
     try:
-        kind = path.stat().st_mode
+        # A link may be the target at full access only: below it the path is real, or was swapped just now.
+        kind = os.stat(target.path, follow_symlinks=target.root is None).st_mode
     except OSError as error:
         raise failure_of(error, "search", target.path) from error
     if stat.S_ISDIR(kind):
-        return target.path, "."
-    if stat.S_ISREG(kind):
-        return str(path.parent), f"./{path.name}"
-    raise ToolFailure(f'Error: "{target.shown}" is a device, pipe or socket: it cannot be searched.')
+        return _Place(target.path, open_folder(target))
+    if not stat.S_ISREG(kind):
+        raise ToolFailure(f'Error: "{target.shown}" is a device, pipe or socket: it cannot be searched.')
+    folder, name = os.path.split(target.path)
+    unsearched = None
+    if not _includes(include, name):
+        unsearched = ""
+    else:
+        with open_to_read(target) as file:
+            unsearched = " (a binary file is not searched)" if is_binary(file.fileno()) else None
+    return _Place(folder, open_folder(replace(target, path=folder)), f"./{name}", unsearched)
 
 
 def _includes(include: tuple[str, ...], name: str) -> bool:
     try:
-        return not include or any(Glob(part).matches_name_or_path(name.removeprefix("./")) for part in include)
+        return not include or any(Glob(part).matches_name_or_path(name) for part in include)
     except BadGlob as error:
         raise ToolWarning(f"Error: the include filter cannot be used: {error}.") from error
-
-
-def _is_binary(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return b"\0" in file.read(_BINARY_PROBE)
-    except OSError:
-        return False
-
-
-def _is_binary_file(cancelled: Cancelled, path: str) -> bool:
-    return _is_binary(Path(path))
 
 
 def _none(pattern: str) -> str:

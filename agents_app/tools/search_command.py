@@ -1,8 +1,8 @@
 """The command line of a search: ripgrep from this installation, or our own searcher in a bare interpreter.
 
-Both write the same stream (`path NUL line-number : line LF`, by path then line) and the same complaints, so the reader
-need not know which one ran. A separate process also for ours: a hostile pattern can be killed there, and holds up
-nothing here.
+Both write the same stream (`path NUL line-number : line LF`, by path then line, no more rows than wanted) and the same
+complaints, so the reader need not know which one ran. A separate process also for ours: a hostile pattern can be killed
+there, and holds up nothing here.
 """
 
 import json
@@ -11,30 +11,31 @@ import sys
 import sysconfig
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agents_app.tools.walk import SEARCH_SKIPS
 
 _PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
-_START = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "from agents_app.tools.search_fallback import main; sys.exit(main())"
-)
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from agents_app.tools.{module} import main; sys.exit(main())"
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     """What to look for, below the folder the command is started in.
 
-    target: `.` or the name of one file. include: file filters, any of which must fit. hidden: paths to leave out.
+    target: `.` or the name of one file. follow: that file may be a link. include: file filters, any of which must fit.
+    hidden: paths to leave out. masked: (device, inode) of what is left out under any name. most: rows at most.
     max_file_bytes: bigger files of a folder are left out (a searcher holds a whole line in memory, and a disk image
     may be one line); a file that is the target itself is searched whatever its size.
     """
 
     pattern: str
     target: str = "."
+    follow: bool = False
     include: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    max_per_file: int = 50
+    masked: tuple[tuple[int, int], ...] = ()
+    most: int = 50
     max_file_bytes: int = 128 * 1024 * 1024
     skip: tuple[str, ...] = field(default_factory=lambda: tuple(sorted(SEARCH_SKIPS)))
 
@@ -53,6 +54,26 @@ def search_argv(search: Search) -> list[str]:
 
 
 def ripgrep_argv(binary: str, search: Search) -> list[str]:
+    job = {
+        "command": _ripgrep_command(binary, search),
+        "target": search.target,
+        "follow": search.follow,
+        "masked": search.masked,
+        "most": search.most,
+    }
+    return _bare_python("search_ripgrep", job)
+
+
+def fallback_argv(search: Search) -> list[str]:
+    return _bare_python("search_fallback", asdict(search))
+
+
+def _bare_python(module: str, job: dict[str, Any]) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _START.format(module=module), _PACKAGE_ROOT, json.dumps(job)]
+
+
+def _ripgrep_command(binary: str, search: Search) -> list[str]:
+    """All but the place to search, which comes last."""
     # A leading `!` would turn the filter round.
     globs = [f"\\{glob}" if glob.startswith("!") else glob for glob in search.include]
     globs += [f"!**/{_literal(name)}" for name in search.skip]
@@ -60,18 +81,13 @@ def ripgrep_argv(binary: str, search: Search) -> list[str]:
     return [
         binary,
         *("--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"),
-        *("--no-ignore", "--hidden", "--text", "--crlf", "--engine=auto", "--sort=path"),
-        f"--max-count={search.max_per_file}",
+        *("--no-ignore", "--hidden", "--text", "--crlf", "--engine=auto"),
+        f"--max-count={search.most}",
         *([f"--max-filesize={search.max_file_bytes}"] if search.target == "." else []),
         *(f"--glob={glob}" for glob in globs),
         f"--regexp={search.pattern}",
         "--",
-        search.target,
     ]
-
-
-def fallback_argv(search: Search) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", _START, _PACKAGE_ROOT, json.dumps(asdict(search))]
 
 
 def _literal(path: str) -> str:

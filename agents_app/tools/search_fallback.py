@@ -8,15 +8,15 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from agents_app.tools.globs import BadGlob, Glob
+from agents_app.tools.search_opening import Below, is_binary, open_target
 from agents_app.tools.walk import walk
 
 # A longer line is searched in its head only.
 _LINE_BYTES = 4 * 1024 * 1024
 _BLOCK = 1024 * 1024
-_BINARY_PROBE = 512
 
 
 def main() -> int:
@@ -29,17 +29,34 @@ def main() -> int:
         return _fatal(f"regex parse error: {error}")
     except BadGlob as error:
         return _fatal(f"error parsing glob: {error}")
-    found, failed = False, False
+    left, failed = search["most"], False
+    below = Below(search["masked"])
     for path in _files(search, include):
         try:
-            with open(path, "rb", opener=_opener) as file:
-                if search["target"] == "." and os.fstat(file.fileno()).st_size > search["max_file_bytes"]:
-                    continue
-                found = _search(file, path, pattern, search["max_per_file"]) or found
+            with _open(search, below, path) as file:
+                left -= _search(file, path, pattern, left)
+        except _TooBig:
+            continue
         except OSError as error:
             failed = True
             sys.stderr.write(f"rg: {path}: {error.strerror}\n")
-    return 2 if failed else int(not found)
+        if not left:
+            break
+    return 2 if failed else int(left == search["most"])
+
+
+class _TooBig(Exception):
+    pass
+
+
+def _open(search: dict[str, Any], below: Below, path: str) -> BinaryIO:
+    if search["target"] != ".":
+        return cast(BinaryIO, os.fdopen(open_target(path, search["follow"]), "rb"))
+    file = cast(BinaryIO, os.fdopen(below.open(os.fsencode(path)), "rb"))
+    if os.fstat(file.fileno()).st_size > search["max_file_bytes"]:
+        file.close()
+        raise _TooBig
+    return file
 
 
 def _files(search: dict[str, Any], include: list[Glob]) -> Iterator[str]:
@@ -53,7 +70,8 @@ def _files(search: dict[str, Any], include: list[Glob]) -> Iterator[str]:
             yield f"./{entry.path}"
 
 
-def _search(file: BinaryIO, path: str, pattern: "re.Pattern[str]", most: int) -> bool:
+def _search(file: BinaryIO, path: str, pattern: "re.Pattern[str]", most: int) -> int:
+    """Writes at most so many rows, and returns how many."""
     found = pattern.search
     count = 0
     for number, text in enumerate(_lines(file), 1):
@@ -64,15 +82,14 @@ def _search(file: BinaryIO, path: str, pattern: "re.Pattern[str]", most: int) ->
             if count == most:
                 break
     sys.stdout.buffer.flush()
-    return count > 0
+    return count
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:
     """Lines without their ends; of a file with a NUL at its beginning none, as nobody wants a binary's."""
-    head = file.read(_BINARY_PROBE)
-    if b"\0" in head:
+    if is_binary(file.fileno()):
         return
-    block = head.removeprefix(b"\xef\xbb\xbf") + file.read(_BLOCK)
+    block = file.read(_BLOCK).removeprefix(b"\xef\xbb\xbf")
     while block:
         if not block.endswith(b"\n"):
             block += file.readline(_LINE_BYTES)
@@ -90,10 +107,6 @@ def _lines(file: BinaryIO) -> Iterator[str]:
 def _skip_line(file: BinaryIO) -> None:
     while (rest := file.readline(_LINE_BYTES)) and not rest.endswith(b"\n"):
         pass
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _fatal(message: str) -> int:
