@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
 
@@ -31,6 +31,9 @@ from sessions_app.publisher import Publisher
 from sessions_app.queue import Batch, enqueue, is_stopping
 from sessions_app.rounds import Begun, Columns
 from sessions_app.store import SessionLogs, SessionStore, load_logs
+
+if TYPE_CHECKING:
+    from agents_app.in_force import InForce
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +77,7 @@ class HeldSession:
         self.kick: str | None = None  # the model asked for another turn, with this note
         self.yielded = False  # the last round gave way to what was waiting
         self.last_result: RoundResult | None = None
-        self.system_prompt = ""
+        self.in_force: "InForce | None" = None  # what counts in the present round
         self._noted_context: str | None = None
         self.healthy = True  # False: memory and files may differ, so the parsed logs are not kept
         self._bus = bus

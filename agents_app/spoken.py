@@ -1,13 +1,14 @@
-"""What the model reads in place of what a person typed: `@scope` folders' instructions put in front.
+"""What the model reads in place of what a person typed: skill commands opened up, `@scope` instructions put in front.
 
 Made when a message lands, from the files as they are then. The page keeps the words as they were typed.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agents_app.config.scope_text import with_scopes
 from agents_app.held_session import HeldSession
+from agents_app.skill_commands import Refusal, expand
 from halo_project.errors import HaloError
 from sessions_app.models import QueuedMessage
 
@@ -46,4 +47,12 @@ def spoken_words(held: HeldSession, rows: list[QueuedMessage]) -> Spoken:
 
 def _for_model(held: HeldSession, text: str) -> tuple[str, tuple[str, ...]]:
     scoped = with_scopes(text, held.workspace)
-    return scoped.text, scoped.problems
+    given = held.in_force
+    if given is None or not scoped.words.startswith("/"):
+        return scoped.text, scoped.problems
+    opened = expand(scoped.words, given.listed_skills, given.place.access, given.skill_values)
+    if isinstance(opened, Refusal):
+        return scoped.text, (*scoped.problems, opened.message)
+    if opened is None:
+        return scoped.text, scoped.problems
+    return replace(scoped, words=opened.text).text, scoped.problems

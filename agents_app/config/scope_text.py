@@ -20,10 +20,16 @@ _NOTE = "Instructions of this folder, for the message below. They add to those y
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """text: for the model. problems: a sentence for each marker that was left as it stands."""
+    """words: without the markers. blocks: what goes before them. problems: a sentence for each marker that was left."""
 
-    text: str
+    words: str
+    blocks: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """For the model."""
+        return "\n\n".join([*self.blocks, self.words] if self.words else self.blocks)
 
 
 def with_scopes(text: str, workspace: Path) -> Scoped:
@@ -49,7 +55,7 @@ def with_scopes(text: str, workspace: Path) -> Scoped:
         return rest
 
     words = _MARKER.sub(take, text).strip()
-    return Scoped("\n\n".join([*blocks.values(), words] if words else blocks.values()), tuple(problems))
+    return Scoped(words, tuple(blocks.values()), tuple(problems))
 
 
 def _folder(asked_for: str, workspace: Path) -> tuple[Path | None, str]:

@@ -59,7 +59,7 @@ class Settings:
 
     def installation(self, *path: str) -> object:
         """What the installation's own file has at the path, whatever the workspace says."""
-        return _at(self.values if self.base is None else self.base, path)
+        return value_at(self.values if self.base is None else self.base, path)
 
     def text(self, *path: str) -> str | None:
         """A text or number at the path as stripped text; None when unset, blank or a block."""

@@ -4,6 +4,7 @@ Answers are JSON with `code` 0, or 1 and an `error` the model can act on. Their 
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agents_app.config.agents import AgentConfig
 from agents_app.config.skills import Skill
@@ -15,11 +16,16 @@ from agents_app.session_tools.relay import RELAY_TOOLS
 from agents_app.session_tools.team import TEAM_TOOLS
 from agents_app.tools.base import Tool
 
+if TYPE_CHECKING:
+    from agents_app.in_force import InForce
+
 RELAY = "relay"  # stands in an agent's list of tools for all three of them
 
 
-def session_tools(held: HeldSession, agent: AgentConfig, skills: Sequence[Skill] = ()) -> dict[str, Tool]:
-    """The session tools of this agent in this session, by name. `skills`: those in effect for it here.
+def session_tool_kinds(
+    agent: AgentConfig, skills: Sequence[Skill], *, root: bool, access: str
+) -> list[type[SessionTool]]:
+    """Which of them this agent holds. `skills`: those in effect for it here.
 
     `continue_task` for every agent; those for the tree for agents with a team; relaying for roots at full access;
     `activate_skill` where there is a skill that the model may activate.
@@ -27,10 +33,13 @@ def session_tools(held: HeldSession, agent: AgentConfig, skills: Sequence[Skill]
     kinds: list[type[SessionTool]] = [ContinueTask]
     if agent.team and not agent.internal:
         kinds += TEAM_TOOLS
-    is_root = held.session.parent_session_id is None
-    if RELAY in agent.tools and is_root and held.session.access_level == "full":
+    if RELAY in agent.tools and root and access == "full":
         kinds += RELAY_TOOLS
-    tools: dict[str, Tool] = {kind.name: kind(held, agent) for kind in kinds}
     if any(skill.model_invocable for skill in skills):
-        tools[ActivateSkill.name] = ActivateSkill(held, agent, skills)
-    return tools
+        kinds.append(ActivateSkill)
+    return kinds
+
+
+def session_tools(held: HeldSession, given: "InForce") -> dict[str, Tool]:
+    """Those of this round, by name."""
+    return {kind.name: kind(held, given.agent) for kind in given.session_tools}

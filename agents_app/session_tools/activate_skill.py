@@ -35,17 +35,13 @@ class ActivateSkill(SessionTool):
         "required": ["skill_id"],
     }
 
-    def __init__(self, held: HeldSession, agent: AgentConfig, skills: Sequence[Skill]):
-        super().__init__(held, agent)
-        self._skills = skills
-
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:
         skill = self._chosen(args["skill_id"].strip())
         return await asyncio.to_thread(self._read, skill, args.get("part", 1))
 
     def _chosen(self, wanted: str) -> Skill:
         """By its id, or by its name where only one has that. Raises ToolWarning."""
-        offered = [skill for skill in self._skills if skill.model_invocable]
+        offered = [skill for skill in self._in_force.skills if skill.model_invocable]
         named = [skill for skill in offered if skill.skill_id == wanted] or [
             skill for skill in offered if skill.name.casefold() == wanted.casefold()
         ]
@@ -55,14 +51,4 @@ class ActivateSkill(SessionTool):
         return named[0]
 
     def _read(self, skill: Skill, part: int) -> str:
-        home, workspace, session = settings.HALO_HOME, self._held.workspace, self._session
-        values = skill_values(
-            self._skills,
-            self._agent,
-            workspace,
-            home,
-            load_settings(home, settings.HALO.lookup, workspace),
-            now=utcnow(),
-            working_dir=Path(session.working_dir) if session.working_dir else None,
-        )
-        return activation(skill, values, part)
+        return activation(skill, self._in_force.skill_values, part)

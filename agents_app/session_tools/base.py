@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents_app import delegation
 from agents_app.config.agents import AgentConfig
@@ -10,6 +10,9 @@ from agents_app.held_session import HeldSession
 from agents_app.sent_calls import call_origin
 from agents_app.tools.base import BaseTool, ToolContext
 from sessions_app.models import AgentSession
+
+if TYPE_CHECKING:
+    from agents_app.in_force import InForce
 
 
 class SessionTool(BaseTool):
@@ -23,6 +26,11 @@ class SessionTool(BaseTool):
     @property
     def _session(self) -> AgentSession:
         return self._held.session
+
+    @property
+    def _in_force(self) -> "InForce":
+        assert self._held.in_force is not None  # a tool is held by a round, which begins with it
+        return self._held.in_force
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:
         answering = asyncio.create_task(self._answered(args, context))
