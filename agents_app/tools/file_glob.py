@@ -1,5 +1,6 @@
 """`glob`: files by name pattern."""
 
+import os
 from contextlib import closing
 from typing import Any, ClassVar
 
@@ -49,14 +50,18 @@ class FileGlob(BaseTool):
 def _find(
     cancelled: Cancelled, target: Target, glob: Glob, absolute: bool, context: ToolContext, most: int
 ) -> list[str]:
-    entries = walk(open_folder(target), skip=SEARCH_SKIPS, hidden=hidden_below(target), cancelled=cancelled.__bool__)
-    shown, full = shown_prefix(target.path, context), target.path.rstrip("/") + "/"
+    folder = open_folder(target)
+    shown = shown_prefix(target.path, context)
     # A pattern is relative to the folder searched, or to the workspace, or absolute.
-    starts = {"", shown.lstrip("/"), *([full.lstrip("/")] if absolute else [])}
+    wanted = glob.below("", shown, *([target.path] if absolute else []))
+    if wanted is None:
+        os.close(folder)
+        return []
+    entries = walk(folder, skip=SEARCH_SKIPS, wanted=wanted, hidden=hidden_below(target), cancelled=cancelled.__bool__)
     paths: list[str] = []
     with closing(entries):
         for found in entries:
-            if found.is_file and any(glob.matches(start + found.path) for start in starts):
+            if found.is_file:
                 paths.append(shown + found.path)
                 if len(paths) == most:
                     break

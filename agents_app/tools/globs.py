@@ -1,12 +1,13 @@
 """Glob patterns: `*`, `?`, `[…]` within a name, `**` across folders, `{a,b}` alternatives, and comma lists of them.
 
-Matched name by name without one big regular expression, so no pattern can make a match take for ever. Standard
-library only: the search fallback runs it in a bare interpreter.
+Matched name by name without one big regular expression, so no pattern can make a match take for ever, and a walk knows
+at each folder whether anything below can still fit. Standard library only: the search fallback runs it in a bare
+interpreter.
 """
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 MAX_ALTERNATIVES = 256
 
@@ -16,22 +17,65 @@ class BadGlob(ValueError):
 
 
 class Glob:
-    """One pattern or a comma list of them. Raises BadGlob."""
+    """One pattern or a comma list of them. Raises BadGlob.
 
-    def __init__(self, pattern: str):
+    any_folder: an alternative without `/` fits in every folder, as file filters are written.
+    """
+
+    def __init__(self, pattern: str, *, any_folder: bool = False):
         self._alternatives = [
-            _segments(one) for part in split_list(pattern) for one in expand_braces(part.removeprefix("./"))
+            _segments(one, any_folder) for part in split_list(pattern) for one in expand_braces(part.removeprefix("./"))
         ]
 
     def matches(self, path: str) -> bool:
         """True when the whole relative path fits."""
-        names = path.split("/")
-        return any(_fits(pattern, names) for pattern in self._alternatives)
+        folders, _, name = path.rpartition("/")
+        branch = self.below(folders)
+        return branch is not None and branch.takes(name)
 
-    def matches_name_or_path(self, path: str) -> bool:
-        """A pattern without `/` is held against the last name only, as file filters are written."""
-        names = path.split("/")
-        return any(_fits(pattern, names[-1:] if len(pattern) == 1 else names) for pattern in self._alternatives)
+    def below(self, *folders: str) -> "Branch | None":
+        """Where the pattern stands in a folder that goes by all these relative paths; None when nothing in it fits."""
+        reached: set[_Reached] = set()
+        for folder in folders:
+            branch = _branch(self._alternatives, ((number, 0) for number in range(len(self._alternatives))))
+            for name in filter(None, folder.split("/")):
+                branch = branch and branch.enter(name)
+            reached |= branch.reached if branch else set()
+        return _branch(self._alternatives, reached)
+
+
+class Branch:
+    """Where a pattern stands in one folder of a walk. Made by Glob."""
+
+    def __init__(self, alternatives: "Sequence[_Segments]", reached: "frozenset[_Reached]"):
+        self.reached = reached
+        self._alternatives = alternatives
+        left = [alternatives[number][at:] for number, at in reached]
+        names = sorted({segments[0].pattern for segments in left if len(segments) == 1 and segments[0]})
+        self._fits = re.compile("|".join(names)).match if names else None
+
+    def takes(self, name: str) -> bool:
+        """True when a file of this name fits."""
+        return self._fits is not None and self._fits(name) is not None
+
+    def enter(self, name: str) -> "Branch | None":
+        """The same for a folder in this one; None when nothing in it can fit."""
+        found: list[_Reached] = []
+        for number, at in self.reached:
+            segments = self._alternatives[number]
+            segment = segments[at]
+            if segment is _ANY_DEPTH:
+                found.append((number, at))
+            elif at + 1 < len(segments) and segment.match(name):
+                found.append((number, at + 1))
+        return _branch(self._alternatives, found)
+
+
+def _branch(alternatives: "Sequence[_Segments]", reached: "Iterable[_Reached]") -> Branch | None:
+    whole = frozenset(reached)
+    # `**` may stand for no folder at all.
+    whole |= {(number, at + 1) for number, at in whole if alternatives[number][at] is _ANY_DEPTH}
+    return Branch(alternatives, whole) if whole else None
 
 
 def split_list(text: str) -> list[str]:
@@ -87,9 +131,10 @@ def _choices(inner: str) -> list[str]:
 
 _ANY_DEPTH = None
 _Segments = Sequence["re.Pattern[str] | None"]
+_Reached = tuple[int, int]  # which alternative, and how many of its segments are behind
 
 
-def _segments(pattern: str) -> _Segments:
+def _segments(pattern: str, any_folder: bool) -> _Segments:
     found: list[re.Pattern[str] | None] = []
     for name in pattern.strip("/").split("/"):
         if name.startswith("**"):
@@ -102,20 +147,4 @@ def _segments(pattern: str) -> _Segments:
         found.append(re.compile(fnmatch.translate(name)))
     if found[-1] is _ANY_DEPTH:
         found.append(re.compile(fnmatch.translate("*")))
-    return found
-
-
-def _fits(pattern: _Segments, names: Sequence[str]) -> bool:
-    """Which prefixes of `names` fit so far, after each segment: polynomial whatever the pattern."""
-    last = pattern[-1]
-    if last is not _ANY_DEPTH and not last.match(names[-1]):
-        return False
-    reached = {0}
-    for segment in pattern:
-        if segment is _ANY_DEPTH:
-            reached = set(range(min(reached), len(names) + 1))
-        else:
-            reached = {at + 1 for at in reached if at < len(names) and segment.match(names[at])}
-        if not reached:
-            return False
-    return len(names) in reached
+    return [_ANY_DEPTH, *found] if any_folder and len(found) == 1 else found

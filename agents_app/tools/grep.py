@@ -155,7 +155,7 @@ def _open_place(cancelled: Cancelled, target: Target, include: tuple[str, ...]) 
 
 def _includes(include: tuple[str, ...], name: str) -> bool:
     try:
-        return not include or any(Glob(part).matches_name_or_path(name) for part in include)
+        return not include or Glob(",".join(include), any_folder=True).matches(name)
     except BadGlob as error:
         raise ToolWarning(f"Error: the include filter cannot be used: {error}.") from error
 

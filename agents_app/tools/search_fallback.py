@@ -24,7 +24,7 @@ def main() -> int:
     search = json.loads(sys.argv[1])
     try:
         pattern = re.compile(search["pattern"])
-        include = [Glob(part) for part in search["include"]]
+        include = Glob(",".join(search["include"]) or "*", any_folder=True)
     except re.error as error:
         return _fatal(f"regex parse error: {error}")
     except BadGlob as error:
@@ -59,14 +59,14 @@ def _open(search: dict[str, Any], below: Below, path: str) -> BinaryIO:
     return file
 
 
-def _files(search: dict[str, Any], include: list[Glob]) -> Iterator[str]:
+def _files(search: dict[str, Any], include: Glob) -> Iterator[str]:
     if search["target"] != ".":
         yield search["target"]
         return
     hidden = set(search["hidden"])
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
-    for entry in walk(folder, skip=set(search["skip"]), hidden=hidden.__contains__):
-        if entry.is_file and (not include or any(glob.matches_name_or_path(entry.path) for glob in include)):
+    for entry in walk(folder, skip=set(search["skip"]), wanted=include.below(""), hidden=hidden.__contains__):
+        if entry.is_file:
             yield f"./{entry.path}"
 
 

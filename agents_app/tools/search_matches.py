@@ -44,7 +44,9 @@ class RowReader:
 
 
 class Matches:
-    """A sink of `pipes`. Takes up to `most` matches, then wants no more.
+    """A sink of `pipes`. Keeps one match more than `most`, so that it is known whether there are more.
+
+    Never asks for the search to be killed, which takes longer than its own end: it writes no more rows than wanted.
 
     rows: `path:line:text`. show: how a path is named in a row. A long line is cut.
     """
@@ -57,12 +59,14 @@ class Matches:
 
     @property
     def full(self) -> bool:
-        """True when there was at least one match more than wanted: the rows beyond are not kept."""
+        """True when there was at least one match more than wanted."""
         return len(self.rows) > self._most
 
     def _take(self, path: bytes, line: bytes) -> bool:
+        if self.full:
+            return True
         text = line.removesuffix(b"\r").decode("utf-8", errors="replace")
         if len(text) > _LINE_CHARS:
             text = f"{text[:_LINE_CHARS]}… [line cut]"
         self.rows.append(f"{self._show(os.fsdecode(path))}:{text}")
-        return not self.full
+        return True
