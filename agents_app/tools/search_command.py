@@ -23,7 +23,8 @@ _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from agents_app.tools
 class Search:
     """What to look for, below the folder the command is started in.
 
-    target: `.` or the name of one file. follow: that file may be a link. include: file filters, any of which must fit.
+    target: `.` or the name of one file. follow: links that lead outside are no
+    danger: full access. include: file filters, any of which must fit.
     hidden: paths to leave out. masked: (device, inode) of what is left out under any name. most: rows at most.
     max_file_bytes: bigger files of a folder are left out (a searcher holds a whole line in memory, and a disk image
     may be one line); a file that is the target itself is searched whatever its size.

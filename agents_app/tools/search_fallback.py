@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 from agents_app.tools.globs import BadGlob, Glob
-from agents_app.tools.search_opening import Below, is_binary, open_target
+from agents_app.tools.search_opening import Below, PassedOver, is_binary, open_target
 from agents_app.tools.walk import walk
 
 # A longer line is searched in its head only.
@@ -35,7 +35,7 @@ def main() -> int:
         try:
             with _open(search, below, path) as file:
                 left -= _search(file, path, pattern, left)
-        except _TooBig:
+        except PassedOver:
             continue
         except OSError as error:
             failed = True
@@ -45,17 +45,13 @@ def main() -> int:
     return 2 if failed else int(left == search["most"])
 
 
-class _TooBig(Exception):
-    pass
-
-
 def _open(search: dict[str, Any], below: Below, path: str) -> BinaryIO:
     if search["target"] != ".":
         return cast(BinaryIO, os.fdopen(open_target(path, search["follow"]), "rb"))
     file = cast(BinaryIO, os.fdopen(below.open(os.fsencode(path)), "rb"))
     if os.fstat(file.fileno()).st_size > search["max_file_bytes"]:
         file.close()
-        raise _TooBig
+        raise PassedOver
     return file
 
 

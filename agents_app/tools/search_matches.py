@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable
 
 _LINE_CHARS = 2_000
-# A line cut here has more than `_LINE_CHARS` characters, whatever they are, so that its reader sees that it was cut.
-_LINE_BYTES = 4 * (_LINE_CHARS + 1)
+# Of a row, without its path. One cut here has more than `_LINE_CHARS` characters, whatever they are, so that its reader
+# sees that it was cut.
+ROW_BYTES = 4 * (_LINE_CHARS + 1)
 _PATH_BYTES = 8_192
 
 
@@ -30,7 +31,7 @@ class RowReader:
                 self._path += data[at : min(stop, at + _PATH_BYTES - len(self._path))]
                 self._line = bytearray() if end >= 0 else None
             else:
-                self._line += data[at : min(stop, at + _LINE_BYTES - len(self._line))]
+                self._line += data[at : min(stop, at + ROW_BYTES - len(self._line))]
                 if end >= 0 and not self._end_row():
                     return False
             at = stop + 1

@@ -14,6 +14,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
+class PassedOver(OSError):
+    """A file that does not count: no regular one, masked, too big."""
+
+
 class Below:
     """The folders down to the file opened last stay open, as the next one mostly lies in the same.
 
@@ -26,7 +30,7 @@ class Below:
         self._folders = [os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
     def open(self, path: bytes) -> int:
-        """A descriptor of the file. Raises OSError, also for what is no regular file, a link on the way, or masked."""
+        """A descriptor of the file. Raises OSError, also for a link on the way; PassedOver is one."""
         *folders, name = path.removeprefix(b"./").split(b"/")
         same = 0
         while same < min(len(folders), len(self._names)) and folders[same] == self._names[same]:
@@ -44,16 +48,16 @@ class Below:
         status = os.fstat(descriptor)
         if stat.S_IFMT(status.st_mode) != kind or (status.st_dev, status.st_ino) in self._masked:
             os.close(descriptor)
-            raise FileNotFoundError(name)
+            raise PassedOver
         return descriptor
 
 
 def open_target(name: str, follow: bool) -> int:
-    """One file of the current folder, named for the search itself. Raises OSError, also for what is no regular file."""
+    """One file of the current folder, named for the search itself. Raises OSError; PassedOver is one."""
     descriptor = os.open(name, _FILE | (0 if follow else os.O_NOFOLLOW))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileNotFoundError(name)
+        raise PassedOver
     return descriptor
 
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from agents_app.tools.search_confirm import Rows, confirmed
 from agents_app.tools.search_matches import RowReader
 from agents_app.tools.search_nearest import InOrder, Nearest
 from agents_app.tools.search_opening import Below, is_text, open_target
@@ -40,7 +41,12 @@ def main() -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for ripgrep in race.running:
             ripgrep.kill()
-    return winner.write(job["target"]) if winner else 1
+    if winner is None:
+        return 1
+    rows = winner.rows()
+    if job["target"] == "." and not job["follow"]:
+        rows = confirmed(rows, Below(job["masked"]))
+    return winner.write(job["target"], rows)
 
 
 def _one_file(job: dict[str, Any], race: "_Race") -> "_Ripgrep":
@@ -105,9 +111,11 @@ class _Ripgrep:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
 
-    def write(self, target: str) -> int:
+    def rows(self) -> Rows:
+        return self._collected.rows()
+
+    def write(self, target: str, rows: Rows) -> int:
         """The answer, to the streams of this process. Returns the exit code."""
-        rows = self._collected.rows()
         name = os.fsencode(target)
         for path, line in rows:
             sys.stdout.buffer.write(b"%s\0%s\n" % (path if target == "." else name, line))

@@ -2,7 +2,11 @@
 
 import asyncio
 import os
+import socket
+import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +23,26 @@ def searcher(request: pytest.FixtureRequest, bench: Bench, monkeypatch: pytest.M
     else:
         assert search_command.ripgrep(), "ripgrep is a dependency of the project"
     return bench
+
+
+@asynccontextmanager
+async def swapped_again_and_again(one: Path, other: Path) -> AsyncIterator[None]:
+    """The two names change their places thousands of times a second, in a thread."""
+    over = threading.Event()
+    aside = one.with_name("aside")
+
+    def swap() -> None:
+        while not over.is_set():
+            one.rename(aside)
+            other.rename(one)
+            aside.rename(other)
+
+    swapping = asyncio.ensure_future(asyncio.to_thread(swap))
+    try:
+        yield
+    finally:
+        over.set()
+        await swapping
 
 
 CASES = [
@@ -145,3 +169,119 @@ async def test_a_matching_crowd_of_binaries_is_passed_over(searcher: Bench) -> N
     assert await searcher.text("grep", pattern="needle", path="a.bin") == (
         'No matches found for pattern "needle" (a binary file is not searched)'
     )
+
+
+async def test_the_first_matches_of_a_crowd_are_given_wherever_they_lie(searcher: Bench) -> None:
+    for number in range(300):
+        searcher.put(f"{number % 7}/{number:03}.txt", "hit\n" * 30)
+        searcher.put(f"{number % 7}/{number:03}.bin", b"\0" + b"hit\n" * 30)
+    everything = [
+        f"{folder}/{number:03}.txt:{line}:hit"
+        for folder in range(7)
+        for number in range(folder, 300, 7)
+        for line in range(1, 31)
+    ]
+    for most in (1, 50, 2_000):
+        rows = (await searcher.text("grep", pattern="hit", max_results=most)).split("\n")
+        assert rows[:-1] == everything[:most] and rows[-1].startswith(f"… [stopped at {most} matches")
+    assert (await searcher.text("grep", pattern="hit", max_results=5_000)).split("\n")[:-1] == everything[:5_000]
+    assert (await searcher.text("grep", pattern="hit", path="6")).startswith("6/006.txt:1:hit\n")
+
+
+async def test_matches_that_all_lie_last_are_found(searcher: Bench) -> None:
+    for number in range(200):
+        searcher.put(f"a/{number:03}", "nothing\n")
+        searcher.put(f"z/{number:03}", "hit\n" * 10)
+    rows = (await searcher.text("grep", pattern="hit", max_results=15)).split("\n")
+    assert rows[:-1] == [f"z/{file}:{line}:hit" for file in ("000", "001") for line in range(1, 11)][:15]
+
+
+async def test_names_and_texts_that_are_not_utf_8_are_shown_cleanly(searcher: Bench) -> None:
+    folder = os.path.join(os.fsencode(searcher.workspace), b"caf\xe9")
+    os.mkdir(folder)
+    with open(os.path.join(folder, b"\xff.txt"), "wb") as file:
+        file.write(b"needle caf\xe9\n")
+    assert await searcher.text("grep", pattern="needle") == "caf\ufffd/\ufffd.txt:1:needle caf\ufffd"
+    assert await searcher.text("glob", pattern="**/*.txt") == "caf\ufffd/\ufffd.txt"
+    assert await searcher.text("file_list", recursive=True) == "📁 caf\ufffd/\n📄 caf\ufffd/\ufffd.txt"
+
+
+async def test_links_in_circles_are_not_followed(searcher: Bench) -> None:
+    searcher.put("a/b/f", "needle\n")
+    (searcher.workspace / "a" / "b" / "up").symlink_to("../..")
+    (searcher.workspace / "self").symlink_to("self")
+    assert await searcher.text("grep", pattern="needle") == "a/b/f:1:needle"
+    assert "ELOOP" in await searcher.error("grep", pattern="needle", path="self")
+
+
+@pytest.mark.parametrize("level", ["full", "readonly"])
+async def test_pipes_sockets_and_devices_never_hold_a_search_up(searcher: Bench, level) -> None:
+    here = searcher.at(level)
+    here.put("ok", "needle\n")
+    os.mkfifo(here.workspace / "pipe")
+    (here.workspace / "to-pipe").symlink_to("pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(here.workspace / "socket"))
+        async with asyncio.timeout(20):
+            assert await here.text("grep", pattern="needle") == "ok:1:needle"
+            assert await here.text("glob", pattern="*") == "ok"
+            for path in ("pipe", "to-pipe", "socket"):
+                assert "cannot be searched" in await here.error("grep", pattern="needle", path=path)
+            told = await here.error("grep", pattern="needle", path="/dev/zero")
+            assert ("cannot be searched" if level == "full" else "access denied") in told
+
+
+async def test_T12_what_is_masked_is_found_under_no_other_name(searcher: Bench) -> None:
+    searcher.put(".halo/logs/log", "needle in the log\n")
+    os.link(searcher.put(".halo/halo.db", "needle in the database\n"), searcher.workspace / "innocent")
+    low = searcher.at("readonly")
+    assert await low.text("grep", pattern="needle") == 'No matches found for pattern "needle"'
+    assert await low.text("grep", pattern="needle", path=".halo") == 'No matches found for pattern "needle"'
+    assert ".halo/logs/log:1:" in await searcher.text("grep", pattern="needle", path=".halo")
+
+
+async def test_T6_a_folder_that_becomes_a_link_during_a_search_leads_nowhere(searcher: Bench, tmp_path: Path) -> None:
+    """Luck, where the next one is none: the moment is rarely met."""
+    (tmp_path / "outside" / "deep").mkdir(parents=True)
+    (tmp_path / "outside" / "deep" / "f").write_text("secret\n")
+    searcher.put("a/deep/f", "harmless\n")
+    (searcher.workspace / "link").symlink_to(tmp_path / "outside")
+    low = searcher.at("workspace")
+    async with swapped_again_and_again(searcher.workspace / "a", searcher.workspace / "link"):
+        for _ in range(8):
+            for args in ({}, {"path": "a"}, {"path": "a/deep"}, {"path": "a/deep/f"}):
+                result = await low.tool("grep", pattern="secret|harmless", **args)
+                assert "f:1:secret" not in result.text
+
+
+def stand_in(bench: Bench, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A ripgrep that does what a real one does in rare moments only."""
+    program = bench.put(".halo/rg", f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(search_command, "ripgrep", lambda: str(program))
+
+
+async def test_T6_what_ripgrep_read_behind_a_link_is_not_shown(bench: Bench, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "secret").write_text("secret\n")
+    (bench.workspace / "link").symlink_to(tmp_path)
+    (bench.workspace / "file-link").symlink_to(tmp_path / "secret")
+    bench.put("a", "one\r\ntwo\n" + "x" * 9_000)
+    bench.put("swapped", "harmless\n")
+    rows = ["file-link\\0001:secret", "link/secret\\0001:secret", "swapped\\0001:secret", "swapped\\0007:secret"]
+    rows += ["a\\0001:one\\r", "a\\0002:two", "a\\0003:" + "x" * 9_000, "a\\0004:four"]
+    stand_in(bench, monkeypatch, "printf '" + "".join(f"./{row}\\n" for row in rows) + "'")
+    text = await bench.at("workspace").text("grep", pattern="any")
+    assert text == f"a:1:one\na:2:two\na:3:{'x' * 1998}… [line cut]"
+
+
+async def test_a_search_that_is_ended_shows_what_it_has(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("z", "a"):
+        bench.put(name, "hit\n")
+    stand_in(bench, monkeypatch, "printf './z\\0001:hit\\n./a\\0001:hit\\n'; sleep 600")
+    text = await bench.within(shell_timeout_s=1).text("grep", pattern="hit")
+    assert text.startswith("a:1:hit\nz:1:hit\n[the search was ended after 1 seconds")
+
+
+async def test_a_searcher_that_dies_is_not_taken_for_one_that_found_nothing(bench: Bench, monkeypatch) -> None:
+    stand_in(bench, monkeypatch, "kill -9 $$")
+    assert "ended by signal 9" in await bench.text("grep", pattern="hit")
