@@ -43,11 +43,13 @@ def report_password(link: Link) -> None:
 
 
 def report_providers(link: Link) -> None:
-    """Bring the copies of the bundled providers up to date; tell the supervisor which providers have a key."""
+    """Bring the copies of what comes with Halo up to date; tell the supervisor which providers have a key."""
     from agents_app.config.bundled_rows import refresh_bundled_rows
     from agents_app.config.keys import providers_with_key
+    from agents_app.config.platform_files import refresh_platform_files
 
     refresh_bundled_rows(settings.HALO_HOME)
+    refresh_platform_files(settings.HALO_HOME)
     names = [provider.display_name for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
     link.say("providers", names=names)
 
