@@ -2,20 +2,52 @@
 
 from datetime import UTC, datetime
 
-from agents_app.config.agents import AgentConfig
+from agents_app.config.agents import AgentConfig, Item, item_of
 from agents_app.models import DisabledItem
+from halo_project.errors import Conflict
 from sessions_app.legacy_import import moment
 from sessions_app.log.encode import column_text
 from sessions_app.log.legacy.database import LegacyDatabase
 from sessions_app.models import Workspace
 
 
+def disabled_of(workspace_id: int | None, kind: str) -> frozenset[Item]:
+    """The (id, scope) of everything of this kind that is off in the workspace; nothing for a folder never opened."""
+    if workspace_id is None:
+        return frozenset()
+    found = DisabledItem.objects.filter(workspace=workspace_id, item_type=kind)
+    return frozenset(found.values_list("item_id", "scope"))
+
+
 def is_disabled(workspace_id: int, kind: str, item: AgentConfig) -> bool:
     """Whether this agent, from the place it comes from, is switched off in the workspace."""
-    scope = DisabledItem.Scope.WORKSPACE if item.scope == "workspace" else DisabledItem.Scope.GLOBAL
-    return DisabledItem.objects.filter(
-        workspace=workspace_id, item_type=kind, item_id=item.agent_id, scope=scope
-    ).exists()
+    return item_of(item) in disabled_of(workspace_id, kind)
+
+
+def refuse_disabled(workspace_id: int | None, agent: AgentConfig) -> None:
+    """Raises Conflict (agent_disabled) for an agent that may not begin a new session here."""
+    if item_of(agent) in disabled_of(workspace_id, DisabledItem.Kind.AGENT):
+        raise Conflict(
+            f"The agent '{agent.name}' is switched off in this workspace. Pick another one, or switch it on.",
+            code="agent_disabled",
+        )
+
+
+def set_disabled(workspace_id: int, kind: str, item: Item, *, disabled: bool, now: datetime) -> None:
+    """Switch one item off or on in a workspace. Doing it twice changes nothing."""
+    item_id, scope = item
+    row = {"workspace_id": workspace_id, "item_type": kind, "item_id": item_id, "scope": scope}
+    if disabled:
+        DisabledItem.objects.get_or_create(**row, defaults={"disabled_at": now})
+    else:
+        DisabledItem.objects.filter(**row).delete()
+
+
+def forget_item(kind: str, item: Item, workspace_id: int | None) -> None:
+    """The item is deleted: one of the same name that comes later begins switched on. None: in every workspace."""
+    item_id, scope = item
+    rows = DisabledItem.objects.filter(item_type=kind, item_id=item_id, scope=scope)
+    (rows if workspace_id is None else rows.filter(workspace=workspace_id)).delete()
 
 
 def import_disabled(workspace: Workspace, database: LegacyDatabase) -> None:

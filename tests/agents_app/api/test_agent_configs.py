@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents_app.config.files import BUNDLED
+from agents_app.config.platform_files import refresh_platform_files
 from halo_project.env import read_env
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import FULL_BLOCK, write, write_agent, write_yaml
@@ -16,7 +18,7 @@ PATH = "/api/agent-configs"
 DEFAULT = {
     "id": "default",
     "name": "Default",
-    "description": "Does whatever is asked in this workspace.",
+    "description": "Does whatever is asked in this workspace, alone or with the help of other agents.",
     "priority": 99,
     "tools": [
         "file_read",
@@ -28,36 +30,54 @@ DEFAULT = {
         "grep",
         "glob",
         "web_fetch",
+        "draft",
     ],
-    "team": [],
-    "skills": [],
+    "team": ["default", "executor", "deep-executor"],
+    "skills": ["agent", "skill", "workspace", "cron", "send-file", "halo", "self"],
     "internal": False,
     "scope": "bundled",
+    "builtin": True,
+    "disabled": False,
     "model": {"provider": "rehearsal", "id": "rehearsal", "auto": True},
     "modelLabel": "Rehearsal (no model)",
 }
+BUNDLED_IDS = ["default", "executor", "deep-executor"]
 
 
-def agents(client: Client, workspace: Path | None = None) -> list[dict[str, Any]]:
+def agents(client: Client, workspace: Path | None = None, *, all_of_them: bool = False) -> list[dict[str, Any]]:
+    """The rows, mostly without those of the agents that come with Halo but `default`."""
     answer = client.get(PATH, {"projectId": str(workspace)} if workspace else {})
     assert answer.status_code == 200, answer.content
     assert list(answer.json()) == ["agents"]
-    return answer.json()["agents"]
+    rows = answer.json()["agents"]
+    return [row for row in rows if all_of_them or row["id"] == "default" or not row["builtin"]]
+
+
+def row(client: Client, agent_id: str, workspace: Path | None = None) -> dict[str, Any]:
+    return next(row for row in agents(client, workspace, all_of_them=True) if row["id"] == agent_id)
 
 
 def test_of_the_installation(home: HomeLayout, client: Client) -> None:
-    assert agents(client) == [DEFAULT]
+    listed = agents(client, all_of_them=True)
+    assert [each["id"] for each in listed] == BUNDLED_IDS
+    # Skills that do not come with this version are warned of.
+    missing = [skill for skill in DEFAULT["skills"] if not (BUNDLED / "skills" / skill).is_dir()]
+    warnings = listed[0].pop("warnings", [])
+    assert [warning.split("'")[1] for warning in warnings] == missing
+    assert listed[0] == DEFAULT
 
 
 def test_of_a_workspace(home: HomeLayout, workspace: Path, client: Client) -> None:
     write_agent(home.global_agents / "aide", name="Aide", priority=2)
     write_agent(WorkspaceLayout(workspace).agents / "aide", name="Our aide", priority=3, team=["aide"])
+    write_agent(WorkspaceLayout(workspace).agents / "executor", name="Ours", priority=1)
     write_agent(WorkspaceLayout(workspace).agents / "top", priority=200)
     listed = agents(client, workspace)
-    assert [(row["id"], row["name"], row["scope"]) for row in listed] == [
-        ("top", "top", "workspace"),
-        ("default", "Default", "bundled"),
-        ("aide", "Our aide", "workspace"),
+    assert [(row["id"], row["name"], row["scope"], row.get("overrides")) for row in listed] == [
+        ("top", "top", "workspace", None),
+        ("default", "Default", "bundled", None),
+        ("aide", "Our aide", "workspace", "global"),
+        ("executor", "Ours", "workspace", "bundled"),
     ]
     assert listed[2]["team"] == ["aide"]
 
@@ -77,14 +97,47 @@ def test_a_broken_agent_is_listed(home: HomeLayout, workspace: Path, client: Cli
     assert str(path) in row["error"]
 
 
-def test_misspelt_fields_are_shown(home: HomeLayout, client: Client) -> None:
-    write_agent(home.global_agents / "aide", tool=["grep"])
-    assert agents(client)[-1]["warnings"] == ["`tool` is not a field Halo knows; it is ignored."]
+def test_misspelt_names_are_shown_with_their_lines(home: HomeLayout, client: Client) -> None:
+    text = "name: Aide\nmodel: auto\ntool: [grep]\nteam: [aide, defalt,\n  __score__]\nskills: [nothing-like-it]\n"
+    write(home.global_agents / "aide" / "agent.yaml", text)
+    assert agents(client)[-1]["warnings"] == [
+        "Line 3: `tool` is not a field Halo knows; it is ignored. Did you mean `tools`?",
+        "Line 4: `team` names 'defalt', and there is no such agent. Did you mean `default`?",
+        "Line 5: `team` names '__score__', an agent of Halo itself, which takes no tasks from others.",
+        "Line 6: `skills` names 'nothing-like-it', and there is no such skill.",
+    ]
 
 
-def test_internal(home: HomeLayout, client: Client) -> None:
-    write_agent(home.global_agents / "__score__")
-    assert [(row["id"], row["internal"]) for row in agents(client)] == [("default", False), ("__score__", True)]
+def test_skills_of_every_scope_are_known(home: HomeLayout, workspace: Path, client: Client) -> None:
+    write(WorkspaceLayout(workspace).skills / "ours" / "SKILL.md", "x")
+    write(home.global_skills / "theirs" / "SKILL.md", "x")
+    write_agent(WorkspaceLayout(workspace).agents / "aide", skills=["ours", "theirs"])
+    assert "warnings" not in row(client, "aide", workspace)
+
+
+def test_internal_ones_are_listed_only_when_asked_for(home: HomeLayout, client: Client) -> None:
+    write_agent(home.global_agents / "hidden", internal=True)
+    assert "hidden" not in {row["id"] for row in agents(client)}
+    everyone = client.get(PATH, {"includeInternal": "true"}).json()["agents"]
+    assert {row["id"] for row in everyone if row["internal"]} == {
+        "hidden",
+        "__score__",
+        "__evo_agent__",
+        "__apply_agent__",
+    }
+
+
+def test_copies_of_built_in_agents_are_told_apart_when_changed(home: HomeLayout, client: Client) -> None:
+    refresh_platform_files(home)
+    path = home.global_agents / "default" / "agent.yaml"
+    path.write_text(path.read_text().replace("model: auto", "model: rehearsal  # mine"))
+    write(home.global_agents / "executor" / "AGENT.md", "Mine.")
+    listed = {row["id"]: (row["scope"], row["builtin"], row.get("changed")) for row in agents(client, all_of_them=True)}
+    assert listed == {
+        "default": ("global", True, None),
+        "executor": ("global", True, True),
+        "deep-executor": ("global", True, None),
+    }
 
 
 class TestModel:
@@ -145,3 +198,12 @@ class TestRefused:
 
     def test_other_methods(self, home: HomeLayout, client: Client) -> None:
         assert client.delete(PATH).status_code == 405
+
+    @pytest.mark.parametrize("agent_id", ["..", "%2e%2e", "..%2F..%2Fetc", "a%2Fb", "a b", "a%00", "~"])
+    @pytest.mark.parametrize("rest", ["/yaml", "/md/AGENT.md", "", "/toggle", "/prompt"])
+    def test_unsafe_ids(self, agent_id: str, rest: str, home: HomeLayout, workspace: Path, client: Client) -> None:
+        query = f"?scope=workspace&projectId={workspace}"
+        calls = {"": client.delete, "/toggle": client.patch}
+        answer = calls.get(rest, client.get)(f"{PATH}/{agent_id}{rest}{query}")
+        assert answer.status_code in (400, 404), answer.content
+        assert answer.status_code == 404 or answer.json()["code"] == "bad_agent_id"

@@ -1,0 +1,70 @@
+"""The files of a new agent, and an id made of its name."""
+
+import re
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agents_app.config.registry import load_registry
+from agents_app.config.registry_row import AUTO, ModelInfo
+from agents_app.config.settings_file import EnvLookup, load_settings
+from agents_app.tools.registry import TOOL_NAMES
+from halo_project.errors import BadRequest
+from halo_project.layout import HomeLayout
+from sessions_app.identifiers import is_safe_segment
+
+_BETWEEN = re.compile(r"[^a-z0-9_\-.\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+
+
+def id_of(name: str) -> str:
+    """`Code Reviewer` becomes `code-reviewer`. Raises BadRequest when nothing is left that an id may hold."""
+    plain = "".join(
+        letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
+    ).lower()
+    made = _BETWEEN.sub("-", plain).strip("-.")
+    if not is_safe_segment(made):
+        raise BadRequest("Give an id: letters, digits, '_', '-', '.' and ':'.", code="bad_agent_id")
+    return made
+
+
+def scaffold(
+    name: str, description: str, workspace: Path | None, home: HomeLayout, env_lookup: EnvLookup
+) -> dict[str, bytes]:
+    """The content of agent.yaml and AGENT.md. The model is the one of `general.agent.default_provider`, else `auto`."""
+    values: dict[str, Any] = {"name": name}
+    if description:
+        values["description"] = description
+    values |= {"model": model_block(workspace, home, env_lookup), "priority": 0, "tools": list(TOOL_NAMES)}
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
+    about = f"\n{description}\n" if description else ""
+    return {"agent.yaml": text.encode(), "AGENT.md": f"# {name}\n{about}".encode()}
+
+
+def model_block(workspace: Path | None, home: HomeLayout, env_lookup: EnvLookup) -> str | dict[str, Any]:
+    settings = load_settings(home, env_lookup, workspace)
+    provider = load_registry(home).providers.get(settings.text("general", "agent", "default_provider") or "")
+    if provider is None or provider.default_model_id is None or provider.default_endpoint is None:
+        return AUTO
+    block: dict[str, Any] = {
+        "provider": provider.id,
+        "id": provider.default_model_id,
+        "endpoint": provider.default_endpoint,
+    }
+    info = provider.model(provider.default_model_id)
+    return block if info is None else {**block, **_defaults(info)}
+
+
+def _defaults(info: ModelInfo) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if info.caching_default:
+        found["promptCaching"] = info.caching_default
+    if info.thinking is not None and info.thinking.default_enabled:
+        thinking: dict[str, Any] = {"enabled": True}
+        if info.thinking.mode == "adaptive":
+            thinking["effort"] = info.thinking.default_effort
+        else:
+            thinking["budget_tokens"] = info.thinking.default_budget_tokens
+        found["thinking"] = thinking
+    return found

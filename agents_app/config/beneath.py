@@ -1,0 +1,136 @@
+"""Writes and removes files below one folder, and never anywhere else: a link that leads out of it is refused.
+
+The real path is walked with one descriptor per folder and no-follow at each step, so a folder that is swapped for a
+link after the check is refused by the kernel. New content appears whole or not at all.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from halo_project.errors import Conflict, Forbidden
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_beneath(root: Path, path: Path, data: bytes) -> None:
+    """Replace or make the file, with the folders above it. Raises Conflict (outside_scope), Forbidden."""
+    real_root, parts = _real_parts(root, path)
+    with _told(path), _opened(real_root, parts[:-1]) as folder:
+        _put(folder, parts[-1], data)
+
+
+def lay_folder(root: Path, folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make the folder with these files (by relative path) at once.
+
+    Raises Conflict (exists, outside_scope), Forbidden.
+    """
+    real_root, parts = _real_parts(root, folder)
+    staging = f".new-{secrets.token_hex(8)}"
+    with _told(folder), _opened(real_root, parts[:-1]) as above:
+        if _is_there(above, parts[-1]):
+            raise Conflict(f"{folder} exists already.", code="exists")
+        os.mkdir(staging, dir_fd=above)
+        try:
+            for name, data in files.items():
+                *between, last = name.split("/")
+                with _walked(above, [staging, *between]) as inner:
+                    _put(inner, last, data)
+            os.rename(staging, parts[-1], src_dir_fd=above, dst_dir_fd=above)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True, dir_fd=above)
+            raise
+
+
+def remove_folder(root: Path, folder: Path) -> None:
+    """Remove the folder with all that is in it; of a link, the link. Raises Conflict (outside_scope), Forbidden."""
+    real_root, above_parts = _real_parts(root, folder.parent)
+    with _told(folder), _opened(real_root, above_parts) as above:
+        if folder.is_symlink():
+            os.unlink(folder.name, dir_fd=above)
+            return
+        # Renamed first: it is gone at once, however long the rest takes, and hidden if that is cut off.
+        leaving = f".deleted-{secrets.token_hex(8)}"
+        os.rename(folder.name, leaving, src_dir_fd=above, dst_dir_fd=above)
+        shutil.rmtree(leaving, dir_fd=above)
+
+
+def _real_parts(root: Path, path: Path) -> tuple[Path, Sequence[str]]:
+    try:
+        real_root, real = root.resolve(), path.resolve()
+    except (OSError, RuntimeError):  # a loop of symbolic links
+        raise _outside(path, root) from None
+    if not real.is_relative_to(real_root):
+        raise _outside(path, root)
+    return real_root, real.relative_to(real_root).parts
+
+
+def _outside(path: Path, root: Path) -> Conflict:
+    return Conflict(
+        f"{path} leads out of {root} through a link; change the file where it really is.", code="outside_scope"
+    )
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Failures of the system as one of ours."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
+            raise Conflict(f"{path} was replaced by a link or a file meanwhile.", code="outside_scope") from error
+        raise Forbidden(f"{path} cannot be written ({error.strerror}).", code="not_writable") from error
+
+
+@contextlib.contextmanager
+def _opened(root: Path, parts: Sequence[str]) -> Iterator[int]:
+    root.mkdir(parents=True, exist_ok=True)
+    start = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with _walked(start, parts) as folder:
+            yield folder
+    finally:
+        os.close(start)
+
+
+@contextlib.contextmanager
+def _walked(start: int, parts: Sequence[str]) -> Iterator[int]:
+    current = os.dup(start)
+    try:
+        for name in parts:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=current)
+            above, current = current, os.open(name, _FOLDER, dir_fd=current)
+            os.close(above)
+        yield current
+    finally:
+        os.close(current)
+
+
+def _is_there(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _put(folder: int, name: str, data: bytes) -> None:
+    temporary = f".{name}.tmp.{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o777)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
