@@ -18,11 +18,12 @@ from django.db import transaction
 
 from agents_app.config.declarations import ParamField
 from agents_app.config.errors import shown
+from agents_app.config.params import RESERVED_IDS
 from agents_app.config.skill_md import MAX_DESCRIPTION
-from agents_app.config.skills import SkillListing, list_all_skills, load_skill
+from agents_app.config.skills import SkillListing, builtin_ids, list_all_skills
 from agents_app.models import DisabledItem
 from agents_app.skill_commands import skill_commands
-from agents_app.skills_in_effect import disabled_skills, scope_of
+from agents_app.skills_in_effect import disabled_skills
 from halo_project.errors import BadRequest, Conflict, Forbidden, NotFound
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import is_safe_segment
@@ -85,6 +86,8 @@ def create_skill(
     description = " ".join(description.split())[:MAX_DESCRIPTION]
     if not description:
         raise BadRequest("Give the skill a description: agents decide by it when to use the skill.")
+    if chosen in RESERVED_IDS or (scope == "global" and chosen in builtin_ids()):
+        raise Conflict(f"The id '{chosen}' is Halo's own; choose another one.", code="skill_exists")
     if scope == "workspace" and project:
         open_workspace(project, now)
     folder = _place(scope, project) / chosen
@@ -126,10 +129,7 @@ def delete_skill(skill_id: str, scope: PlaceName, project: str | None, now: date
 def toggle_skill(skill_id: str, scope: PlaceName | None, project: str, now: datetime) -> bool:
     """Switch it off in this workspace, or on again; whether it is off now. Without a scope: the one in effect."""
     workspace = open_workspace(project, now)
-    root = Path(workspace.path)
-    if scope is None:
-        scope = "workspace" if scope_of(load_skill(skill_id, root, settings.HALO_HOME)) == "workspace" else "global"
-    _entry(skill_id, scope, project, now)
+    scope = _entry(skill_id, scope, project, now).scope
     item = {
         "workspace": workspace,
         "item_type": DisabledItem.Kind.SKILL,
@@ -143,11 +143,14 @@ def toggle_skill(skill_id: str, scope: PlaceName | None, project: str, now: date
         return True
 
 
-def _entry(skill_id: str, scope: PlaceName, project: str | None, now: datetime) -> SkillEntry:
+def _entry(skill_id: str, scope: PlaceName | None, project: str | None, now: datetime) -> SkillEntry:
+    """Without a scope the one in effect."""
     _checked_id(skill_id)
-    _place(scope, project)
+    if scope is not None:
+        _place(scope, project)
     for entry in list_entries(project, now):
-        if entry.listing.skill_id == skill_id and entry.scope == scope:
+        wanted = entry.scope == scope or (scope is None and not entry.listing.overridden)
+        if entry.listing.skill_id == skill_id and wanted:
             return entry
     raise NotFound(f"There is no skill '{skill_id}' there.", code="skill_missing")
 

@@ -19,7 +19,7 @@ from halo_project.layout import HomeLayout, WorkspaceLayout
 # What a workspace's value may be made of where it goes into a command line unseen.
 _HARMLESS = re.compile(r"[\w.,:/@%+=-]+\Z")
 _CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|PRIVATE")
-_NOT_IDS = frozenset({"general", "models"})  # what stands below these in a settings file is Halo's own
+RESERVED_IDS = frozenset({"general", "models"})  # what stands below these in a settings file is Halo's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _why_none(owner: Owner, key: str, settings: Settings, name: str) -> str:
 def _written(owner: Owner, key: str, settings: Settings) -> tuple[str | None, Source]:
     """The value as its file has it, and in whose file; the default counts as its declarer's."""
     own: Source = "workspace" if owner.scope == "workspace" else "global"
-    if owner.owner_id in _NOT_IDS:
+    if owner.owner_id in RESERVED_IDS:
         return None, own
     if own == "global" and not _may_be_overridden(owner, key, settings):
         settings = _installation_alone(settings)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agents_app.config.agents import AgentConfig, Item
+from agents_app.config.params import agent_owner
 from agents_app.config.placeholders import PlaceholderValues, fill
 from agents_app.config.prompt_files import (
     FileText,
@@ -28,6 +29,7 @@ from agents_app.config.prompt_files import (
 )
 from agents_app.config.roster import roster
 from agents_app.config.settings_file import EnvLookup, load_settings
+from agents_app.config.skills import skill_owners
 from halo_project.layout import HomeLayout
 
 RULE_LINE = "\n\n---\n\n"
@@ -186,7 +188,9 @@ def _own_text(given: _Circumstances, profile: str) -> Section:
         **profile_names(profile),
     }
     settings = load_settings(given.home, given.env_lookup, given.workspace)
-    return Section("agent", fill(text, PlaceholderValues(builtin, agent.agent_id, settings)), files)
+    own = agent_owner(agent, given.workspace, given.home)
+    skills = skill_owners(given.workspace, given.home)
+    return Section("agent", fill(text, PlaceholderValues(builtin, agent.agent_id, settings, own, skills)), files)
 
 
 def _place(given: _Circumstances) -> str:

@@ -18,7 +18,7 @@ from agents_app.config.prompt import SkillLine
 from agents_app.config.prompt_files import profile_names, user_profile
 from agents_app.config.settings_file import Settings
 from agents_app.config.skill_md import Skill
-from agents_app.config.skills import find_skill
+from agents_app.config.skills import skill_owners
 from agents_app.tools.result import MODEL_CHARS
 from halo_project.layout import HomeLayout
 
@@ -57,11 +57,7 @@ def skill_values(
     }
     own = agent_owner(agent, workspace, home)
 
-    def owner_of(skill_id: str):
-        skill = find_skill(skill_id, workspace, home)
-        return skill.owner if skill is not None else None
-
-    placeholders = PlaceholderValues(builtin, agent.agent_id, settings, own, owner_of)
+    placeholders = PlaceholderValues(builtin, agent.agent_id, settings, own, skill_owners(workspace, home))
     return SkillValues(placeholders, command_lookup(skills, agent, settings, own))
 
 

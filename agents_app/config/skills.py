@@ -4,7 +4,7 @@ A folder in the workspace's `.halo/skills/` replaces the one in `HALO_HOME/globa
 one, as a whole: no file is taken from a folder below. What SKILL.md may say is left to `skill_md`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +13,7 @@ from agents_app.config.agent_yaml import Scope
 from agents_app.config.declarations import ParamField, read_declarations
 from agents_app.config.errors import ConfigFileInvalid, SkillInvalid, SkillNotFound, shown
 from agents_app.config.files import BUNDLED, entries, is_folder
+from agents_app.config.params import Owner
 from agents_app.config.skill_md import Skill, SkillFile, Verb, read_skill_md
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import is_safe_segment
@@ -27,6 +28,7 @@ __all__ = [
     "list_all_skills",
     "list_skills",
     "load_skill",
+    "skill_owners",
 ]
 
 _RENAME = "Rename this folder: letters, digits, '_', '-', '.' and ':' are allowed."
@@ -65,6 +67,16 @@ def find_skill(skill_id: str, workspace: Path | None, home: HomeLayout) -> Skill
         return load_skill(skill_id, workspace, home)
     except (SkillNotFound, SkillInvalid):
         return None
+
+
+def skill_owners(workspace: Path | None, home: HomeLayout) -> Callable[[str], Owner | None]:
+    """Looks up the skill of an id as the owner of its params."""
+
+    def owner(skill_id: str) -> Owner | None:
+        skill = find_skill(skill_id, workspace, home)
+        return skill.owner if skill is not None else None
+
+    return owner
 
 
 def list_skills(workspace: Path | None, home: HomeLayout) -> list[SkillListing]:

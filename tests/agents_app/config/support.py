@@ -38,3 +38,12 @@ def write_agent(folder: Path, agent_md: str | None = None, **fields: Any) -> Pat
 def agent(**fields: Any) -> AgentConfig:
     """An agent that lies in no folder."""
     return AgentConfig(**{"agent_id": "x", "name": "X", "scope": "global", "provider": "auto", **fields})
+
+
+def write_skill(folder: Path, body: str = "Do it.", config: Any = None, **fields: Any) -> Path:
+    """A skill folder; `name` and `description` are filled in when not given."""
+    front = yaml.safe_dump({"name": folder.name, "description": "For tests.", **fields}, sort_keys=False)
+    write(folder / "SKILL.md", f"---\n{front}---\n\n{body}\n")
+    if config is not None:
+        write_yaml(folder / "config.yaml", config)
+    return folder
