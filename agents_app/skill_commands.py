@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agents_app.config.command_names import BUILTIN_COMMANDS, Level, reaches
 from agents_app.config.notices import log_changes
+from agents_app.config.placeholders import split_args
 from agents_app.config.skill_text import SkillValues, expansion
 from agents_app.config.skills import Skill, Verb
 
@@ -109,7 +110,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _verb(command: SkillCommand, args: str) -> Verb | None:
-    first = args.split(maxsplit=1)[0].lower() if args else ""
+    """As the body sees it in `$1`: quotes around it do not hide it."""
+    first = next(iter(split_args(args)), "").lower()
     return next((verb for verb in command.verbs if verb.name == first), None)
 
 

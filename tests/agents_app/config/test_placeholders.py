@@ -8,7 +8,14 @@ import pytest
 
 from agents_app.config.agents import AgentConfig
 from agents_app.config.params import agent_owner
-from agents_app.config.placeholders import PlaceholderValues, command_lookup, command_values, fill, fill_skill, split_args
+from agents_app.config.placeholders import (
+    PlaceholderValues,
+    command_lookup,
+    command_values,
+    fill,
+    fill_skill,
+    split_args,
+)
 from agents_app.config.settings_file import load_settings
 from agents_app.config.skills import load_skill, skill_owners
 from halo_project.layout import HomeLayout, WorkspaceLayout

@@ -150,9 +150,7 @@ class TestSkillMd:
     def test_a_description_without_end(self) -> None:
         found = parse(f"---\nname: review\ndescription: {'x' * 5000}\n---\n")
         assert len(found.description) == 1024
-        assert found.warnings == (
-            "Line 3: `description` is longer than 1,024 characters; the rest is cut off.",
-        )
+        assert found.warnings == ("Line 3: `description` is longer than 1,024 characters; the rest is cut off.",)
 
     def test_any_bytes_give_a_skill_or_a_sentence(self) -> None:
         made = random.Random(7)

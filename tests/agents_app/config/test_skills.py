@@ -126,7 +126,11 @@ class TestList:
 
     def test_the_bundled_ones_are_sound(self, halo_home: HomeLayout) -> None:
         listed = list_skills(None, halo_home)
-        assert {each.skill_id for each in listed} == builtin_ids() == {path.name for path in (BUNDLED / "skills").iterdir()}
+        assert (
+            {each.skill_id for each in listed}
+            == builtin_ids()
+            == {path.name for path in (BUNDLED / "skills").iterdir()}
+        )
         for each in listed:
             assert each.skill is not None, each.error
             assert each.skill.warnings == ()
