@@ -64,7 +64,8 @@ def skill_commands(skills: Sequence[Skill]) -> tuple[list[SkillCommand], list[st
             command, more = _made(skill, skill.command)
             found[skill.command] = command
             warnings += more
-    log_changes(logger, "slash commands of skills", warnings)
+    for sentence in warnings:  # asked for many sets of skills: each sentence is a subject of its own
+        log_changes(logger, sentence, ["the rest of the skill works"])
     return [command for command in found.values() if command.verbs or not command.extends], warnings
 
 

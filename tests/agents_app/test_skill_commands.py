@@ -62,12 +62,15 @@ class TestCommands:
         assert commands == []
         assert warnings == ["The skill 'help' adds no verb to /help, which is Halo's own command."]
 
-    def test_warnings_are_logged_once_for_each_change(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_warning_is_logged_once(self, caplog: pytest.LogCaptureFixture) -> None:
         notices._logged.clear()
         with caplog.at_level(logging.WARNING):
-            for skills in ([skill("help")], [skill("help")], [skill()], [skill("help")]):
+            for skills in ([skill("help")], [skill()], [skill("help"), skill("agent")], [skill("help")]):
                 skill_commands(skills)
-        assert [record.message.split(": ")[0] for record in caplog.records] == ["slash commands of skills"] * 2
+        assert [record.message.split(" adds")[0] for record in caplog.records] == [
+            "The skill 'help'",
+            "The skill 'agent'",
+        ]
 
 
 class TestExpand:
