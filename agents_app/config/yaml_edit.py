@@ -138,10 +138,8 @@ def _filled(
 def _at_end(text: str, lines: str, index: int) -> str:
     """`lines` below the line that holds the character before `index`."""
     newline = _newline(text)
-    if index > 0 and text[index - 1] == "\n":
-        at = index
-    else:
-        at = text.find("\n", index) + 1 or len(text)
+    below = text.find("\n", max(0, index - 1)) + 1 or len(text)
+    at = below if text else 0
     before = text[:at]
     if before and not before.endswith("\n"):
         before += newline

@@ -1,0 +1,248 @@
+"""What there is to set, and the values as a page shows them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents_app.config.errors import ConfigFileInvalid
+from agents_app.config.settings_schema import load_schema
+from agents_app.config.settings_view import settings_values, settings_view
+from halo_project.layout import HomeLayout, WorkspaceLayout
+from tests.agents_app.config.support import NO_ENV, write, write_agent, write_yaml
+
+KEY = "AKIAABCDEFGHIJST"
+
+
+def view(home: HomeLayout, workspace: Path | None = None, env: Any = NO_ENV) -> dict[str, Any]:
+    return settings_view(home, env, workspace)
+
+
+def field(seen: dict[str, Any], namespace: str, key: str) -> dict[str, Any]:
+    (section,) = [each for each in seen["sections"] if each["namespaceId"] == namespace]
+    (found,) = [each for each in section["fields"] if each["key"] == key]
+    return found
+
+
+def stand(home: HomeLayout, workspace: Path | None, namespace: str, key: str, env: Any = NO_ENV) -> tuple[Any, ...]:
+    found = field(view(home, workspace, env), namespace, key)
+    return found["value"], found["hasValue"], found["source"], found["inheritedFromGlobal"]
+
+
+def write_skill(folder: Path, **declared: Any) -> None:
+    write(folder / "SKILL.md", f"---\nname: The {folder.name}\n---\nDo it.\n")
+    write_yaml(folder / "config.yaml", declared)
+
+
+TAVILY = {
+    "params": [
+        {"key": "api_key", "description": "Key", "default": "<<TAVILY_API_KEY>>", "secret": True},
+        {"key": "depth", "type": "int", "low": 1, "high": 3, "default": 2},
+        {"key": "net.host", "description": "Host", "description_zh": "主机"},
+    ],
+    "secrets": [{"key": "signing", "description": "S"}],
+}
+
+
+class TestSchema:
+    def test_who_declares(self, halo_home: HomeLayout, workspace: Path) -> None:
+        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        write_skill(WorkspaceLayout(workspace).skills / "local", params=[{"key": "a"}])
+        folder = write_agent(halo_home.global_agents / "aide", name="The aide")
+        write_yaml(folder / "agent-config.yaml", {"params": [{"key": "tone", "options": ["warm", "dry"]}]})
+        sections = {each["namespaceId"]: each for each in view(halo_home, workspace)["sections"]}
+        assert [(sections[name]["source"], sections[name]["displayName"]) for name in ("general", "openai")] == [
+            ("general", "General"),
+            ("provider", "OpenAI"),
+        ]
+        assert (sections["tavily"]["source"], sections["tavily"]["displayName"]) == ("skill", "The tavily")
+        assert (sections["aide"]["source"], sections["aide"]["displayName"]) == ("agent", "The aide")
+        assert "local" in sections and "local" not in {s["namespaceId"] for s in view(halo_home)["sections"]}
+        tone = sections["aide"]["fields"][0]
+        assert (tone["type"], tone["options"], tone["path"]) == ("enum", ["warm", "dry"], "aide.params.tone")
+
+    def test_a_field(self, halo_home: HomeLayout) -> None:
+        found = field(view(halo_home), "general", "session.max_nesting_depth")
+        assert found["description"] and found["description_zh"]
+        del found["description"], found["description_zh"]
+        assert found == {
+            "key": "session.max_nesting_depth",
+            "kind": "param",
+            "type": "int",
+            "default": "16",
+            "secret": False,
+            "globalOnly": False,
+            "min": 1,
+            "max": 32,
+            "path": "general.session.max_nesting_depth",
+            "value": None,
+            "hasValue": False,
+            "source": "default",
+            "inheritedFromGlobal": False,
+        }
+
+    def test_every_general_setting_is_described_in_both_languages(self, halo_home: HomeLayout) -> None:
+        general = view(halo_home)["sections"][0]
+        assert len(general["fields"]) > 30
+        assert [each["key"] for each in general["fields"] if not (each["description"] and each["description_zh"])] == []
+
+    def test_a_workspace_skill_stands_for_the_global_one_as_a_whole(self, halo_home, workspace) -> None:
+        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        write_skill(WorkspaceLayout(workspace).skills / "tavily", params=[{"key": "only"}])
+        (section,) = [each for each in view(halo_home, workspace)["sections"] if each["namespaceId"] == "tavily"]
+        assert [each["key"] for each in section["fields"]] == ["only"]
+
+    def test_declarations_that_do_not_hold_are_named_and_the_others_stay(self, halo_home: HomeLayout) -> None:
+        write_skill(halo_home.global_skills / "good", params=[{"key": "a"}])
+        write(halo_home.global_skills / "torn" / "config.yaml", "params: [")
+        write_skill(halo_home.global_skills / "odd", params=[{"key": "a", "type": "colour"}, {"description": "no key"}])
+        write_skill(halo_home.global_skills / "general", params=[{"key": "a"}])
+        seen = view(halo_home)
+        assert "good" in {each["namespaceId"] for each in seen["sections"]}
+        said = "\n".join(seen["problems"])
+        assert "torn" in said and "`params[0].type` must be one of" in said and "`params[1].key` is missing" in said
+        assert "The skill 'general' needs another id" in said
+        assert [each["namespaceId"] for each in seen["sections"]].count("general") == 1
+
+    def test_what_is_declared_under_secrets_is_one_whether_it_says_so_or_not(self, halo_home: HomeLayout) -> None:
+        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        declared = load_schema(halo_home).by_name["tavily.secrets.signing"]
+        assert declared.secret and declared.global_only and declared.kind == "secret"
+
+
+class TestValues:
+    def test_layers(self, halo_home: HomeLayout, workspace: Path) -> None:
+        place = ("general", "session.max_queue_size")
+        assert stand(halo_home, workspace, *place) == (None, False, "default", False)
+        write_yaml(halo_home.settings_yaml, {"general": {"session": {"max_queue_size": 10}}})
+        assert stand(halo_home, None, *place) == ("10", True, "global", False)
+        assert stand(halo_home, workspace, *place) == ("10", True, "global", True)
+        over = WorkspaceLayout(workspace).settings_yaml
+        write_yaml(over, {"general": {"session": {"max_queue_size": 20}}})
+        assert stand(halo_home, workspace, *place) == ("20", True, "workspace", False)
+        write_yaml(over, {"general": {"session": {"max_queue_size": 10}}})
+        assert stand(halo_home, workspace, *place) == ("10", True, "workspace", False)
+
+    def test_keys_of_providers(self, halo_home: HomeLayout, workspace: Path) -> None:
+        place = ("anthropic", "api_key")
+        assert stand(halo_home, None, *place) == (None, False, "unset", False)
+        env = {"ANTHROPIC_API_KEY": KEY}.get
+        assert stand(halo_home, None, *place, env) == ("<<ANTHROPIC_API_KEY>>", True, "env", False)
+        write_yaml(halo_home.settings_yaml, {"anthropic": {"secrets": {"api_key": "<<OTHER>>"}}})
+        assert stand(halo_home, workspace, *place) == ("<<OTHER>>", True, "global", True)
+        assert field(view(halo_home), *place)["path"] == "anthropic.secrets.api_key"
+        write_yaml(halo_home.settings_yaml, {"models": {"anthropic": {"secrets": {"api_key": KEY}}}})
+        assert stand(halo_home, None, *place) == ("AK****ST", True, "global", False)
+        assert field(view(halo_home), *place)["path"] == "models.anthropic.secrets.api_key"
+
+    def test_what_a_workspace_may_not_set_is_reported_and_does_not_count(self, halo_home, workspace) -> None:
+        over = {"models": {"anthropic": {"secrets": {"api_key": KEY}, "model": "m"}}, "general": {"language": "zh-CN"}}
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, over)
+        seen = view(halo_home, workspace)
+        assert seen["ignored"] == ["models.anthropic.secrets", "general.language"]
+        assert field(seen, "anthropic", "api_key")["source"] == "unset"
+        assert field(seen, "anthropic", "model")["source"] == "workspace"
+        assert field(seen, "general", "language")["source"] == "default"
+
+    def test_lists_and_flags_are_shown_as_text(self, halo_home: HomeLayout) -> None:
+        write_yaml(halo_home.settings_yaml, {"general": {"sandbox": {"hidden_dirs": ["a", "b"], "network": False}}})
+        assert stand(halo_home, None, "general", "sandbox.hidden_dirs")[0] == "a,b"
+        assert stand(halo_home, None, "general", "sandbox.network")[0] == "false"
+
+    def test_a_value_that_does_not_fit_has_a_warning(self, halo_home: HomeLayout, workspace: Path) -> None:
+        write_yaml(halo_home.settings_yaml, {"general": {"agent": {"max_retries": 99}}})
+        place = ("general", "agent.max_retries")
+        sentence = "`general.agent.max_retries` must be a whole number from 1 to 20."
+        assert field(view(halo_home), *place)["warning"] == f"{sentence} `5` holds instead."
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, {"general": {"agent": {"max_retries": "x"}}})
+        warned = field(view(halo_home, workspace), *place)["warning"]
+        assert warned == f"{sentence} What the installation's file says holds instead."
+
+    def test_an_address_with_a_password_in_it(self, halo_home: HomeLayout) -> None:
+        write_yaml(halo_home.settings_yaml, {"models": {"openai": {"endpoint": "https://me:pw@host"}}})
+        found = field(view(halo_home), "openai", "endpoint")
+        assert found["value"] == "https://****@host" and "without user name and password" in found["warning"]
+
+
+class TestUndeclared:
+    def test_values_of_owners_that_are_gone_are_orphans(self, halo_home: HomeLayout, workspace: Path) -> None:
+        write_yaml(halo_home.settings_yaml, {"tavily": {"params": {"api_key": KEY, "net": {"host": "h"}}}})
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, {"tavily": {"params": {"api_key": "<<T>>"}}})
+        seen = view(halo_home, workspace)
+        assert [(each["path"], each["scope"]) for each in seen["orphans"]] == [
+            ("tavily.params.api_key", "global"),
+            ("tavily.params.net.host", "global"),
+            ("tavily.params.api_key", "workspace"),
+        ]
+        assert seen["orphans"][0] == {
+            "namespaceId": "tavily",
+            "kind": "param",
+            "key": "api_key",
+            "path": "tavily.params.api_key",
+            "scope": "global",
+        }
+        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        assert view(halo_home, workspace)["orphans"] == []
+
+    @pytest.mark.parametrize(
+        ("written", "name", "meant"),
+        [
+            ({"general": {"agent": {"max_retry": 1}}}, "general.agent.max_retry", "general.agent.max_retries"),
+            (
+                {"general": {"compact": {"keepmessages": 1}}},
+                "general.compact.keepmessages",
+                "general.compact.keep_messages",
+            ),
+            ({"models": {"antropic": {"model": "m"}}}, "models.antropic.model", "models.anthropic.model"),
+            ({"models": {"openai": {"api_key": KEY}}}, "models.openai.api_key", "models.openai.secrets.api_key"),
+            ({"general": {"qqqqq": 1}}, "general.qqqqq", None),
+            ({"general": {"session": 5}}, "general.session", None),
+            ({"toplevel": 5}, "toplevel", None),
+        ],
+    )
+    def test_misspelt_names(self, written: Any, name: str, meant: str | None, halo_home: HomeLayout) -> None:
+        write_yaml(halo_home.settings_yaml, written)
+        (found,) = view(halo_home)["unknown"]
+        assert (found["key"], found["suggestion"]) == (name, meant)
+        assert f"`{name}` is not a setting Halo knows" in found["warning"]
+
+    def test_names_of_1x_that_mean_nothing_here(self, halo_home: HomeLayout) -> None:
+        write_yaml(halo_home.settings_yaml, {"general": {"theme": "dark"}})
+        assert "a setting of Halo 1.x" in view(halo_home)["unknown"][0]["warning"]
+
+
+class TestTree:
+    def test_no_secret_is_in_any_answer_wherever_it_was_put(self, halo_home: HomeLayout, workspace: Path) -> None:
+        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        everywhere = {
+            "models": {"openai": {"secrets": {"api_key": KEY}, "api_key": KEY, "model": {"x": KEY}}},
+            "openai": {"secrets": {"api_key": KEY, "other": [KEY]}},
+            "tavily": {"params": {"api_key": KEY, "apikey": KEY}, "secrets": {"signing": {"deep": KEY}}},
+            "gone": {"params": {"key": KEY}, "loose": KEY},
+            "general": {"apikey": KEY, "session": KEY},
+            "loose": KEY,
+        }
+        write_yaml(halo_home.settings_yaml, everywhere)
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, everywhere)
+        for scope in (None, "global", "workspace"):
+            assert KEY not in json.dumps(settings_values(halo_home, NO_ENV, workspace, scope))
+        assert KEY not in json.dumps(view(halo_home, workspace))
+
+    def test_merged_and_apart(self, halo_home: HomeLayout, workspace: Path) -> None:
+        write_yaml(halo_home.settings_yaml, {"general": {"session": {"max_queue_size": 10}, "language": "en-US"}})
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, {"general": {"session": {"max_queue_size": 20}}})
+        assert settings_values(halo_home, NO_ENV, workspace) == {
+            "scope": "workspace",
+            "settings": {"general": {"session": {"max_queue_size": 20}, "language": "en-US"}},
+            "ignored": [],
+        }
+        only = settings_values(halo_home, NO_ENV, workspace, "workspace")["settings"]
+        assert only == {"general": {"session": {"max_queue_size": 20}}}
+        assert settings_values(halo_home, NO_ENV)["settings"]["general"]["session"]["max_queue_size"] == 10
+
+
+def test_a_malformed_file(halo_home: HomeLayout) -> None:
+    write(halo_home.settings_yaml, "a: [")
+    with pytest.raises(ConfigFileInvalid):
+        view(halo_home)
