@@ -56,7 +56,7 @@ def _compaction(given: InForce) -> CompactionRules:
     limit = min(agent.context_max_tokens, choice.context_window or agent.context_max_tokens)
     return CompactionRules(
         threshold=int(limit * (agent.compress_at or rules.compress_at)),
-        timeout_s=rules.summarize_timeout_sec * settings.HALO.time_scale,
+        timeout_s=rules.summarize_timeout_sec,
         keep=rules.keep_messages,
         summary_chars=rules.max_summary_input,
         message_chars=rules.max_message_slice,
