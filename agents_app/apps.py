@@ -15,4 +15,4 @@ class AgentsAppConfig(AppConfig):
 
         legacy_import.register(import_disabled)
         outcome.register(REPORTS)
-        live_settings.installation()  # the log level
+        live_settings.at_start()

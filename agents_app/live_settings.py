@@ -31,12 +31,21 @@ def installation() -> General:
 
 def of_workspace(path: Path | str) -> General:
     """What holds in the workspace at this absolute path."""
-    general = installation()
     try:
-        return load_general(settings.HALO_HOME, settings.HALO.lookup, Path(path))
+        general = load_general(settings.HALO_HOME, settings.HALO.lookup, Path(path))
     except ConfigFileInvalid as error:
         _log_once(error)
-        return general
+        return installation()
+    _apply_log_level(general)
+    return general
+
+
+def at_start() -> None:
+    """The log level of a process that begins. A file that cannot be read is told of by whoever needs it."""
+    try:
+        _apply_log_level(load_general(settings.HALO_HOME, settings.HALO.lookup))
+    except ConfigFileInvalid:
+        return
 
 
 def _apply_log_level(general: General) -> None:

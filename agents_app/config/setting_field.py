@@ -80,6 +80,15 @@ class SettingField:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
+def as_text(value: object) -> str:
+    """A value as the text that `read` takes back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(as_text(inner) for inner in value)
+    return str(value)
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 

@@ -109,7 +109,7 @@ class Rules:
         echoed = now is not None and str(value) == str((masked if secret else open_value)(now))
         if echoed or (secret and looks_masked(value)):
             raise SettingRefused(
-                f"`{name}` is shown with stars in it, and this is what is shown. Leave it out, or give the whole value.",
+                f"`{name}` is shown with stars in it, and these are the stars. Leave it out, or give the whole value.",
                 code="setting_masked",
             )
 

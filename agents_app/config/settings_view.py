@@ -14,7 +14,7 @@ from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.general import read_written
 from agents_app.config.general_fields import RETIRED
 from agents_app.config.masking import is_reference, masked, masked_tree, open_value
-from agents_app.config.setting_field import SettingField
+from agents_app.config.setting_field import SettingField, as_text
 from agents_app.config.settings_file import EnvLookup, Settings, env_names, is_global_only, load_settings, value_at
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
@@ -140,23 +140,15 @@ def _shown(each: SettingField, written: object) -> str | None:
     if written is None:
         return None
     if each.secret:
-        return _as_text(masked(written))
+        return as_text(masked(written))
     # A whole block where one value belongs may hold anything.
-    return _as_text(masked(written) if isinstance(written, Mapping) else open_value(written))
+    return as_text(masked(written) if isinstance(written, Mapping) else open_value(written))
 
 
 def _shown_default(each: SettingField) -> str | None:
     if each.default is None:
         return None
-    return _as_text(masked(each.default) if each.secret else open_value(each.default))
-
-
-def _as_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return ",".join(_as_text(inner) for inner in value)
-    return str(value)
+    return as_text(masked(each.default) if each.secret else open_value(each.default))
 
 
 def _warning(each: SettingField, value: _Value, settings: Settings) -> str | None:

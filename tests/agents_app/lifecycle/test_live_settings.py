@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,12 +114,12 @@ async def test_how_long_a_report_may_be(crew: Crew, put: Any) -> None:
     put(limits={"auto_report_chars": 300})
     crew.on("lead", "go", ModelReply(calls=[start("write much")]))
     crew.on("lead", "code", "waiting")
-    crew.on("helper", "write much", "y" * 900)
+    crew.on("helper", "write much", "ß" * 900)
     crew.on("lead", "Report truncated", "read it")
     root = await crew.send("go")
     await crew.settle()
     (report,) = crew.reports(root)
-    assert "[Report truncated: 900 chars total, showing first 300." in report and report.count("y") == 300
+    assert "[Report truncated: 900 chars total, showing first 300." in report and report.count("ß") == 300
 
 
 async def test_how_deep_sessions_may_go(crew: Crew, put: Any) -> None:
@@ -143,6 +145,15 @@ async def test_how_much_is_logged(crew: Crew, put: Any, levels: None) -> None:
     put()
     live_settings.installation()
     assert logging.getLogger().level == logging.INFO
+
+
+@pytest.mark.parametrize(("text", "level"), [("general: {logging: {level: error}}", "ERROR"), ("general: [", "INFO")])
+def test_a_process_begins_with_the_level_of_the_file(text: str, level: str, halo_home: HomeLayout) -> None:
+    write(halo_home.settings_yaml, text)
+    probe = "import django, logging; django.setup(); print(logging.getLevelName(logging.getLogger().level))"
+    environ = {"HALO_HOME": str(halo_home.home), "DJANGO_SETTINGS_MODULE": "halo_project.settings", "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", probe], env=environ, capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == (level, "")
 
 
 async def test_a_file_that_cannot_be_read_fails_no_report_and_no_child(crew: Crew, home: HomeLayout, caplog) -> None:
