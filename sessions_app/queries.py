@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db.models import Func, Q, QuerySet, Subquery, TextField
+from django.db.models.functions import Left
 
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, NotFound
@@ -84,24 +85,28 @@ def list_sessions(
     *,
     root_only: bool = False,
     include_archived: bool = False,
+    prefix: str | None = None,
     cursor: Cursor | None = None,
     limit: int = DEFAULT_LIMIT,
 ) -> SessionPage:
     """Top-level sessions of a folder, newest activity first, with all their descendants unless `root_only`.
 
-    `limit` bounds the top-level rows. A folder that is missing, or is no workspace, has no sessions; one that only 1.x
-    used shows those of its database. Raises BadRequest for a path that cannot be a workspace.
+    `limit` bounds the top-level rows; `prefix` is how their ids begin. A folder that is missing, or is no workspace,
+    has no sessions; one that only 1.x used shows those of its database. Raises BadRequest for a path that cannot be a
+    workspace.
     """
     path = _listed_path(project)
     if path is None:
         return SessionPage([], None)
     rows = _visible(path, include_archived)
     roots = rows.filter(parent_session_id=None).order_by("-updated_at", "-pk")
+    if prefix is not None:  # not startswith: on SQLite that does not tell a from A
+        roots = roots.alias(beginning=Left("session_id", len(prefix))).filter(beginning=prefix)
     if cursor is not None:
         roots = roots.filter(cursor.after())
     found = list(roots.values(*_FIELDS, "workspace_id", running=_running_ids())[: limit + 1])
     if not found and find_workspace(project) is None:
-        return _list_unopened(project, root_only, include_archived, cursor, limit)
+        return _list_unopened(project, root_only, include_archived, prefix or "", cursor, limit)
     page, more = found[:limit], len(found) > limit
     tree = [] if root_only else _descendants(rows, [row["session_id"] for row in page])
     running = _running_in(page)
@@ -112,11 +117,11 @@ def list_sessions(
 
 
 def _list_unopened(
-    project: str, root_only: bool, include_archived: bool, cursor: Cursor | None, limit: int
+    project: str, root_only: bool, include_archived: bool, prefix: str, cursor: Cursor | None, limit: int
 ) -> SessionPage:
     """The sessions of a folder that only 1.x has used so far, from a copy of its database. Nothing is written."""
     newest_first = [row for row in unopened_rows(project) if include_archived or row["archived_at"] is None]
-    roots = [row for row in newest_first if row["parent_session_id"] is None]
+    roots = [row for row in newest_first if row["parent_session_id"] is None and row["session_id"].startswith(prefix)]
     if cursor is not None:
         roots = [row for row in roots if _place_of(row) < (cursor.updated_us, cursor.pk)]
     page, more = roots[:limit], len(roots) > limit

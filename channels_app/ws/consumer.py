@@ -17,6 +17,7 @@ from django.conf import settings
 
 from agents_app import conversation
 from channels_app.ws import requests
+from channels_app.ws.commands import take_command
 from channels_app.ws.frames import PONG, ack_frame, error_frame
 from channels_app.ws.hub import notice_hub
 from channels_app.ws.inbox import Inbox
@@ -25,7 +26,7 @@ from channels_app.ws.outgoing import Outgoing
 from channels_app.ws.watching import Watching
 from halo_project.clock import utcnow
 from halo_project.database import db
-from halo_project.errors import HaloError, NotFound
+from halo_project.errors import HaloError
 from sessions_app.bus import get_bus
 from sessions_app.identifiers import SessionKey
 from sessions_app.snapshot import resolve, snapshot
@@ -34,7 +35,6 @@ from sessions_app.workspaces import open_workspace
 logger = logging.getLogger(__name__)
 
 PARSE_IN_THREAD_CHARS = 256 * 1024
-COMPACT = "/session compact"
 LOGIN_CHECK_EVERY = 6  # keepalives
 LOGIN_ENDED = 4401  # close code
 
@@ -101,14 +101,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self._watching.forget(requests.unsubscribed_session(frame))
 
     async def handle_chat(self, frame: Frame) -> None:
-        request = await _in_thread_if_long(frame.get("images"), requests.chat_request, frame)
-        if request.text.strip() == COMPACT:
-            if request.session_id is None:
-                raise NotFound("There is no session yet whose history could be made shorter.", code="session_missing")
-            await conversation.compact(
-                workspace=request.workspace, session_id=request.session_id, client_msg_id=request.client_msg_id
-            )
-            await self._outgoing.answer(ack_frame(request.session_id, None, request.client_msg_id))
+        await self._say(await _in_thread_if_long(frame.get("images"), requests.chat_request, frame))
+
+    async def handle_command(self, frame: Frame) -> None:
+        await self._say(requests.command_request(frame))
+
+    async def _say(self, written: requests.ChatRequest) -> None:
+        request = await take_command(written, self._outgoing.answer)
+        if request is None:
             return
         accepted = await conversation.send(
             workspace=request.workspace,
@@ -154,6 +154,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
             "flow": self.handle_flow,
             "__ping__": self.handle_ping,
         }
+        if name.startswith(requests.COMMAND):
+            return self.handle_command
         if name not in handlers:
             raise requests.unknown_type(name)
         return handlers[name]

@@ -15,10 +15,22 @@ def error_frame(error: HaloError, request: Frame) -> Frame:
     return {"type": "error", "error": error.message, "code": error.code, **named}
 
 
-def ack_frame(session_id: str, row_id: str | None, client_msg_id: str | None) -> Frame:
+def ack_frame(session_id: str | None, row_id: str | None, client_msg_id: str | None) -> Frame:
     """The message is committed and will not be lost any more. row_id: None for a command, which leaves no row."""
     frame = {"type": "chat:ack", "sessionId": session_id, "rowId": row_id}
     return frame if client_msg_id is None else {**frame, "clientMsgId": client_msg_id}
+
+
+def system_frame(session_id: str | None, text: str) -> Frame:
+    """A notice in Markdown to this client alone, which is in no log: it has no row and no number."""
+    frame = {"type": "chat:system", "text": text}
+    return frame if session_id is None else {**frame, "sessionId": session_id}
+
+
+def switched_frame(session_id: str, workspace: str, agent_id: str | None) -> Frame:
+    """Where the client turns to. agent_id: who answers there, when nobody has spoken there yet."""
+    frame = {"type": "session:switched", "sessionId": session_id, "projectId": workspace}
+    return frame if agent_id is None else {**frame, "agentId": agent_id}
 
 
 def released_frame(session_id: str) -> Frame:

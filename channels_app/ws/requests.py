@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ MAX_TEXT_CHARS = 1_000_000
 MAX_CLIENT_ID_CHARS = 200
 URGENT_CHARS = 256
 URGENT_TYPES = ("__ping__", "flow")
+COMMAND = "command:"
+_COMMAND_NAME = re.compile(r"[^\s/]{1,100}")
 _SHOWN = 40
 
 
@@ -129,6 +132,16 @@ def chat_request(frame: dict[str, Any]) -> ChatRequest:
         client_msg_id=client_id(frame),
         images=_images(frame.get("images")),
     )
+
+
+def command_request(frame: dict[str, Any]) -> ChatRequest:
+    """A `command:<name>` frame as the message that says the same. Raises BadRequest."""
+    name, args = frame["type"].removeprefix(COMMAND), frame.get("args", "")
+    if not _COMMAND_NAME.fullmatch(name):
+        raise BadRequest("A command frame names its command: command:session.", code="unknown_type")
+    if not isinstance(args, str):
+        raise _wrong("args", "a string")
+    return chat_request({**frame, "message": f"/{name} {args}".strip(), "images": None})
 
 
 def client_id(frame: dict[str, Any]) -> str | None:

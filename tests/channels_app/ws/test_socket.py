@@ -1,7 +1,6 @@
 """The socket in one process with real rows, files and Redis: what it is told, what it leaves, who may have it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,18 +18,6 @@ from tests.sessions_app.bus_support import eventually, text_frames
 from tests.support.session_rows import make_session, make_workspace, text_rows, write_logs
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-async def make(client, redis_server, workspace: Path) -> AsyncIterator[Callable[..., Socket]]:
-    """Makes sockets that are signed in; afterwards nothing of them may be left in this process."""
-    cookie = client.cookies["halo_session"].value
-    yield lambda **options: Socket(cookie, **options)
-    await eventually(lambda: len(notice_hub()) == 0 and get_bus().reader.followers == 0)
-    from halo_project.redis_client import async_redis
-
-    await get_bus().close()
-    await async_redis().aclose()
 
 
 def subscribe(workspace: Path, session_id: str = "s1", **fields) -> dict:

@@ -1,0 +1,50 @@
+"""The slash commands that can be used in a session, for the page that offers them while one writes."""
+
+from django.conf import settings
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from channels_app.commands.aliases import load_aliases
+from channels_app.commands.asking import Caller
+from channels_app.commands.catalogue import commands
+from channels_app.commands.skills_here import NONE, skills_here
+from channels_app.commands.standing import stand
+from sessions_app.api.fields import ProjectField
+from sessions_app.identifiers import check_agent_id, check_session_id
+
+
+class Commands(APIView):
+    """GET commands?projectId=&sessionId=&agentId=. Those of skills only where a session or an agent says whose."""
+
+    class Input(serializers.Serializer):
+        projectId = ProjectField(required=False)
+        sessionId = serializers.CharField(required=False)
+        agentId = serializers.CharField(required=False)
+
+    def get(self, request: Request) -> Response:
+        query = self.Input(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        caller = _caller(query.validated_data)
+        access, skills = "full", NONE
+        if caller is not None:
+            session = stand(caller).session
+            access = session.access_level if session is not None else caller.access
+            skills = skills_here(caller) if caller.session_id or caller.agent_id else NONE
+        warnings = [*load_aliases(settings.HALO_HOME).warnings, *skills.warnings]
+        found = [command.to_dict() for command in commands(access, "en", skills)]
+        return Response({"commands": found, "warnings": warnings})
+
+
+def _caller(query: dict[str, str]) -> Caller | None:
+    """None without a workspace, for which there are Halo's own commands alone."""
+    if "projectId" not in query:
+        return None
+    session_id, agent_id = query.get("sessionId"), query.get("agentId")
+    return Caller(
+        workspace=query["projectId"],
+        access="full",
+        session_id=None if session_id is None else check_session_id(session_id),
+        agent_id=None if agent_id is None else check_agent_id(agent_id),
+    )

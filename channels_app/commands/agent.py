@@ -1,0 +1,128 @@
+"""`/agent …`: who may answer here. Making and changing agents is a skill's."""
+
+from django.conf import settings
+
+from agents_app.config.agents import AgentConfig, AgentListing, list_agents, load_agent
+from agents_app.config.model_choice import choose_model
+from channels_app.commands.asking import Answer, Caller
+from channels_app.commands.removal import remove_folder
+from channels_app.commands.standing import Standing, answering_agent, next_session_id, stand
+from channels_app.commands.switched_off import Kind, row_scope, switch_on, switched_off
+from channels_app.commands.wording import list_number, one_line, say
+from halo_project.database import db
+from halo_project.errors import BadRequest, HaloError, NotFound
+from halo_project.layout import WorkspaceLayout
+
+
+async def list_(caller: Caller, _: str) -> Answer:
+    return Answer(await db(_list, caller))
+
+
+def _list(caller: Caller) -> str:
+    standing = stand(caller)
+    off = switched_off(standing.workspace_pk, Kind.AGENT)
+    current = _current_id(caller, standing)
+    lines = [_line(caller.language, n, each, off, current) for n, each in enumerate(_shown(standing), 1)]
+    return "\n".join(lines) or say(caller.language, "no_agents")
+
+
+def _shown(standing: Standing) -> list[AgentListing]:
+    """Numbered from 1 on in this order, wherever a number is taken."""
+    return [agent for agent in list_agents(standing.root, settings.HALO_HOME) if not agent.internal]
+
+
+def _line(language: str, number: int, agent: AgentListing, off: set[tuple[str, str]], current: str | None) -> str:
+    notes = [say(language, "current")] if agent.agent_id == current else []
+    if (agent.agent_id, row_scope(agent.scope)) in off:
+        notes.append(say(language, "off"))
+    if agent.error is not None:
+        notes.append(say(language, "cannot_be_read", error=one_line(agent.error)))
+    description = one_line(agent.config.description) if agent.config else ""
+    about = f": {description}" if description else ""
+    return f"{number}. {agent.name} (`{agent.agent_id}`){about}{' — ' if notes else ''}{', '.join(notes)}"
+
+
+def _current_id(caller: Caller, standing: Standing) -> str | None:
+    try:
+        return answering_agent(caller, standing).agent_id
+    except HaloError:  # the list says which one cannot be read
+        return None
+
+
+async def switch(caller: Caller, wanted: str) -> Answer:
+    if not wanted:
+        return Answer(say(caller.language, "which_agent", verb="switch"))
+    agent = await db(_choose, caller, wanted)
+    text = say(caller.language, "agent_switched", name=agent.name)
+    return Answer(text, next_session_id(caller), agent_id=agent.agent_id)
+
+
+def _choose(caller: Caller, wanted: str) -> AgentConfig:
+    standing = stand(caller)
+    agent = _find(caller, standing, wanted)
+    if (agent.agent_id, row_scope(agent.scope)) in switched_off(standing.workspace_pk, Kind.AGENT):
+        raise BadRequest(say(caller.language, "agent_off", name=agent.name), code="agent_disabled")
+    return agent
+
+
+def _find(caller: Caller, standing: Standing, wanted: str) -> AgentConfig:
+    """By id, else by number in the list. Raises NotFound, AgentInvalid."""
+    shown = _shown(standing)
+    found = next((agent for agent in shown if agent.agent_id == wanted), None)
+    number = list_number(wanted)
+    if found is None and number is not None and number <= len(shown):
+        found = shown[number - 1]
+    if found is None:
+        raise NotFound(say(caller.language, "no_such_agent", wanted=one_line(wanted)), code="agent_missing")
+    return load_agent(found.agent_id, standing.root, settings.HALO_HOME)
+
+
+async def desc(caller: Caller, wanted: str) -> Answer:
+    return Answer(await db(_describe, caller, wanted))
+
+
+def _describe(caller: Caller, wanted: str) -> str:
+    standing = stand(caller)
+    agent = _find(caller, standing, wanted) if wanted else answering_agent(caller, standing)
+    language = caller.language
+    facts = {
+        "scope_word": say(language, f"{agent.scope}_scope"),
+        "model_word": _model(agent, standing),
+        "tools_word": ", ".join(agent.tools),
+        "team_word": ", ".join(agent.team),
+        "skills_word": ", ".join(agent.skills),
+    }
+    lines = [f"**{agent.name}** (`{agent.agent_id}`)", "", *([agent.description, ""] if agent.description else [])]
+    lines += [f"- {say(language, key)}: {value}" for key, value in facts.items() if value]
+    return "\n".join([*lines, *(f"- {say(language, 'warning')}: {warning}" for warning in agent.warnings)])
+
+
+def _model(agent: AgentConfig, standing: Standing) -> str:
+    try:
+        return choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, standing.root).label
+    except HaloError as error:
+        return error.message
+
+
+async def delete(caller: Caller, wanted: str) -> Answer:
+    if not wanted:
+        return Answer(say(caller.language, "which_agent", verb="delete"))
+    return Answer(await db(_delete, caller, wanted))
+
+
+def _delete(caller: Caller, wanted: str) -> str:
+    """By id alone: a number may mean another agent by now. One that cannot be read can be deleted."""
+    standing = stand(caller)
+    found = next((agent for agent in _shown(standing) if agent.agent_id == wanted), None)
+    if found is None:
+        raise NotFound(say(caller.language, "no_such_agent", wanted=one_line(wanted)), code="agent_missing")
+    folders = {"workspace": WorkspaceLayout(standing.root).agents, "global": settings.HALO_HOME.global_agents}
+    if found.scope not in folders:
+        return say(caller.language, "built_in", name=found.name)
+    remove_folder(folders[found.scope] / found.agent_id)
+    if standing.row is not None:
+        switch_on(standing.row, Kind.AGENT, found.agent_id, found.scope)
+    return say(caller.language, "deleted", name=found.name, scope=say(caller.language, f"{found.scope}_scope"))
+
+
+VERBS = {"list": list_, "switch": switch, "desc": desc, "delete": delete}

@@ -1,0 +1,47 @@
+"""`/help`, and what a command says that was given no verb: what the caller may use here."""
+
+from django.conf import settings
+
+from agents_app.config.command_names import BUILTIN_COMMANDS
+from channels_app.commands.aliases import load_aliases
+from channels_app.commands.asking import Answer, Caller
+from channels_app.commands.catalogue import Command, commands, own_command
+from channels_app.commands.skills_here import skills_here
+from channels_app.commands.wording import one_line, say
+from halo_project.database import db
+
+
+async def show(caller: Caller) -> Answer:
+    return Answer(await db(_all, caller))
+
+
+async def show_verbs(caller: Caller, noun: str, unknown: str = "") -> Answer:
+    """The verbs of one of Halo's own commands; `unknown`: the one that was asked for and is none."""
+    skills = await db(skills_here, caller)
+    command = own_command(noun, caller.access, caller.language, skills)
+    head = f"**/{noun}** · {command.description}"
+    if unknown:
+        head = say(caller.language, "no_verb", noun=noun, verb=one_line(unknown, 40).replace("`", "'"))
+    lines = [f"- `/{noun} {verb.name}`: {one_line(verb.description)}" for verb in command.verbs]
+    return Answer("\n".join([head, "", *lines]))
+
+
+def _all(caller: Caller) -> str:
+    skills, aliases = skills_here(caller), load_aliases(settings.HALO_HOME)
+    found = commands(caller.access, caller.language, skills)
+    own = [_line(command) for command in found if command.skill_id is None]
+    theirs = [_line(command) for command in found if command.skill_id is not None]
+    lines = [f"**{say(caller.language, 'commands')}**", "", *own]
+    if theirs:
+        lines += ["", f"**{say(caller.language, 'skill_commands')}**", "", *theirs]
+    short = [f"`/{name}` → `{meaning}`" for name, meaning in aliases.top.items()]
+    if short:
+        lines += ["", f"{say(caller.language, 'short_forms')}: {', '.join(short)}"]
+    lines += [f"\n{say(caller.language, 'warning')}: {warning}" for warning in (*aliases.warnings, *skills.warnings)]
+    return "\n".join(lines)
+
+
+def _line(command: Command) -> str:
+    verbs = ", ".join(verb.name for verb in command.verbs)
+    takes = " <verb>" if command.verbs and command.name in BUILTIN_COMMANDS else ""
+    return f"- `/{command.name}{takes}`: {one_line(command.description)}{f' ({verbs})' if verbs else ''}"

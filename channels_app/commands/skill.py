@@ -1,0 +1,98 @@
+"""`/skill …`: the skills of the workspace and the installation. Making and changing them is a skill's."""
+
+from django.conf import settings
+
+from agents_app.config.skills import SkillListing, list_skills
+from channels_app.commands.asking import Answer, Caller
+from channels_app.commands.removal import remove_folder
+from channels_app.commands.standing import stand
+from channels_app.commands.switched_off import Kind, row_scope, switch_off, switch_on, switched_off
+from channels_app.commands.wording import one_line, say
+from halo_project.clock import utcnow
+from halo_project.database import db
+from halo_project.errors import NotFound
+from sessions_app.workspaces import open_workspace
+
+
+async def list_(caller: Caller, _: str) -> Answer:
+    return Answer(await db(_list, caller))
+
+
+def _list(caller: Caller) -> str:
+    standing = stand(caller)
+    off = switched_off(standing.workspace_pk, Kind.SKILL)
+    lines = [_line(caller.language, each, off) for each in list_skills(standing.root, settings.HALO_HOME)]
+    return "\n".join(lines) or say(caller.language, "no_skills")
+
+
+def _line(language: str, listing: SkillListing, off: set[tuple[str, str]]) -> str:
+    notes = [say(language, "off")] if (listing.skill_id, row_scope(listing.scope)) in off else []
+    if listing.error is not None:
+        notes.append(say(language, "cannot_be_read", error=one_line(listing.error)))
+    command = f" `/{listing.skill.command}`" if listing.skill and listing.skill.command else ""
+    about = f": {one_line(listing.skill.description)}" if listing.skill else ""
+    return f"- {listing.name} (`{listing.skill_id}`){command}{about}{' — ' if notes else ''}{', '.join(notes)}"
+
+
+async def desc(caller: Caller, wanted: str) -> Answer:
+    return Answer(await db(_describe, caller, wanted))
+
+
+def _describe(caller: Caller, wanted: str) -> str:
+    listing, language = _find(caller, wanted, "desc"), caller.language
+    skill = listing.skill
+    if skill is None:
+        return f"**{listing.name}**: {say(language, 'cannot_be_read', error=listing.error)}"
+    lines = [f"**{skill.name}** (`{skill.skill_id}`)", "", skill.description, ""]
+    lines.append(f"- {say(language, 'scope_word')}: {say(language, f'{skill.scope}_scope')}")
+    if skill.command:
+        lines.append(f"- {say(language, 'command_word')}: `/{skill.command}`")
+    if skill.requires:
+        lines.append(f"- {say(language, 'level_word')}: {skill.requires}")
+    lines += [f"- `{verb.name}`: {one_line(verb.description)}" for verb in skill.verbs]
+    return "\n".join([*lines, *(f"- {say(language, 'warning')}: {warning}" for warning in skill.warnings)])
+
+
+async def disable(caller: Caller, wanted: str) -> Answer:
+    return Answer(await db(_switch, caller, wanted, "disable"))
+
+
+async def enable(caller: Caller, wanted: str) -> Answer:
+    return Answer(await db(_switch, caller, wanted, "enable"))
+
+
+def _switch(caller: Caller, wanted: str, verb: str) -> str:
+    skill = _find(caller, wanted, verb)
+    workspace = open_workspace(caller.workspace, utcnow())
+    if verb == "disable":
+        changed = switch_off(workspace, Kind.SKILL, skill.skill_id, skill.scope, utcnow())
+        return say(caller.language, "skill_off" if changed else "already_off", name=skill.name)
+    changed = switch_on(workspace, Kind.SKILL, skill.skill_id, skill.scope)
+    return say(caller.language, "skill_on" if changed else "already_on", name=skill.name)
+
+
+async def delete(caller: Caller, wanted: str) -> Answer:
+    return Answer(await db(_delete, caller, wanted))
+
+
+def _delete(caller: Caller, wanted: str) -> str:
+    skill = _find(caller, wanted, "delete")
+    if skill.builtin or skill.scope == "bundled":
+        return say(caller.language, "built_in", name=skill.name)
+    remove_folder(skill.folder)
+    standing = stand(caller)
+    if standing.row is not None:
+        switch_on(standing.row, Kind.SKILL, skill.skill_id, skill.scope)
+    return say(caller.language, "deleted", name=skill.name, scope=say(caller.language, f"{skill.scope}_scope"))
+
+
+def _find(caller: Caller, wanted: str, verb: str) -> SkillListing:
+    if not wanted:
+        raise NotFound(say(caller.language, "which_skill", verb=verb), code="skill_missing")
+    for skill in list_skills(stand(caller).root, settings.HALO_HOME):
+        if skill.skill_id == wanted:
+            return skill
+    raise NotFound(say(caller.language, "no_such_skill", wanted=one_line(wanted)), code="skill_missing")
+
+
+VERBS = {"list": list_, "desc": desc, "disable": disable, "enable": enable, "delete": delete}
