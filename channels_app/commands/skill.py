@@ -3,15 +3,14 @@
 from django.conf import settings
 
 from agents_app.config.skills import SkillListing, list_skills
+from agents_app.skill_files import PlaceName, delete_skill, toggle_skill
+from agents_app.skills_in_effect import disabled_skills
 from channels_app.commands.asking import Answer, Caller
-from channels_app.commands.removal import remove_folder
 from channels_app.commands.standing import stand
-from channels_app.commands.switched_off import Kind, row_scope, switch_off, switch_on, switched_off
 from channels_app.commands.wording import one_line, say
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import NotFound
-from sessions_app.workspaces import open_workspace
 
 
 async def list_(caller: Caller, _: str) -> Answer:
@@ -20,13 +19,13 @@ async def list_(caller: Caller, _: str) -> Answer:
 
 def _list(caller: Caller) -> str:
     standing = stand(caller)
-    off = switched_off(standing.workspace_pk, Kind.SKILL)
+    off = disabled_skills(standing.workspace_pk)
     lines = [_line(caller.language, each, off) for each in list_skills(standing.root, settings.HALO_HOME)]
     return "\n".join(lines) or say(caller.language, "no_skills")
 
 
 def _line(language: str, listing: SkillListing, off: set[tuple[str, str]]) -> str:
-    notes = [say(language, "off")] if (listing.skill_id, row_scope(listing.scope)) in off else []
+    notes = [say(language, "off")] if (listing.skill_id, _place_of(listing)) in off else []
     if listing.error is not None:
         notes.append(say(language, "cannot_be_read", error=one_line(listing.error)))
     command = f" `/{listing.skill.command}`" if listing.skill and listing.skill.command else ""
@@ -62,13 +61,13 @@ async def enable(caller: Caller, wanted: str) -> Answer:
 
 
 def _switch(caller: Caller, wanted: str, verb: str) -> str:
-    skill = _find(caller, wanted, verb)
-    workspace = open_workspace(caller.workspace, utcnow())
-    if verb == "disable":
-        changed = switch_off(workspace, Kind.SKILL, skill.skill_id, skill.scope, utcnow())
-        return say(caller.language, "skill_off" if changed else "already_off", name=skill.name)
-    changed = switch_on(workspace, Kind.SKILL, skill.skill_id, skill.scope)
-    return say(caller.language, "skill_on" if changed else "already_on", name=skill.name)
+    listing = _find(caller, wanted, verb)
+    row, scope = stand(caller).row, _place_of(listing)
+    is_off = row is not None and (listing.skill_id, scope) in disabled_skills(row.pk)
+    if is_off is (verb == "disable"):
+        return say(caller.language, "already_off" if is_off else "already_on", name=listing.name)
+    now_off = toggle_skill(listing.skill_id, scope, caller.workspace, utcnow())
+    return say(caller.language, "skill_off" if now_off else "skill_on", name=listing.name)
 
 
 async def delete(caller: Caller, wanted: str) -> Answer:
@@ -76,14 +75,16 @@ async def delete(caller: Caller, wanted: str) -> Answer:
 
 
 def _delete(caller: Caller, wanted: str) -> str:
-    skill = _find(caller, wanted, "delete")
-    if skill.builtin or skill.scope == "bundled":
-        return say(caller.language, "built_in", name=skill.name)
-    remove_folder(skill.folder)
-    standing = stand(caller)
-    if standing.row is not None:
-        switch_on(standing.row, Kind.SKILL, skill.skill_id, skill.scope)
-    return say(caller.language, "deleted", name=skill.name, scope=say(caller.language, f"{skill.scope}_scope"))
+    listing = _find(caller, wanted, "delete")
+    if listing.builtin:
+        return say(caller.language, "built_in", name=listing.name)
+    scope = _place_of(listing)
+    delete_skill(listing.skill_id, scope, caller.workspace, utcnow())
+    return say(caller.language, "deleted", name=listing.name, scope=say(caller.language, f"{scope}_scope"))
+
+
+def _place_of(listing: SkillListing) -> PlaceName:
+    return "workspace" if listing.scope == "workspace" else "global"
 
 
 def _find(caller: Caller, wanted: str, verb: str) -> SkillListing:

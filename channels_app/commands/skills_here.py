@@ -3,19 +3,16 @@
 Synchronous; commands run these inside `db()`. A skill's own instructions are filled in when its message lands.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents_app.config.agents import AgentConfig
-from agents_app.config.command_names import BUILTIN_COMMANDS
-from agents_app.config.skills import Skill, Verb
-from agents_app.skill_commands import skill_commands
-from agents_app.skills_in_effect import skills_of
+from agents_app.config.command_names import LEVELS, Level
+from agents_app.skill_commands import SkillCommand, skill_commands
+from agents_app.skills_in_effect import listed_skills
 from channels_app.commands.asking import Caller
 from channels_app.commands.standing import Standing, answering_agent, stand
 from halo_project.errors import HaloError
-
-OPEN_TO_ALL = "readonly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ NONE = SkillsHere({}, {})
 
 def skills_here(caller: Caller) -> SkillsHere:
     """Of the agent that answers next, whatever level they need. None of an agent that cannot be read: it cannot
-    answer either, and says why."""
+    answer either, and the warning says why."""
     standing = stand(caller)
     try:
         agent = answering_agent(caller, standing)
@@ -62,28 +59,22 @@ def skills_here(caller: Caller) -> SkillsHere:
 
 
 def _of_agent(agent: AgentConfig, standing: Standing) -> SkillsHere:
-    skills = [skill for skill in skills_of(agent, standing.workspace_pk, standing.root, "full") if skill.user_invocable]
-    found, warnings = skill_commands(skills)
-    words = {}
-    for each in found:
-        name, skill = each.command.removeprefix("/"), each.skill
-        if name not in BUILTIN_COMMANDS:
-            verbs = tuple(_verbs(each.verbs, skill.requires))
-            words[name] = SkillWord(name, skill.skill_id, skill.description, skill.requires or OPEN_TO_ALL, verbs)
-    return SkillsHere(words, _namesakes(skills), tuple(warnings))
+    found, warnings = skill_commands(listed_skills(agent, standing.workspace_pk, standing.root))
+    words = {each.command: _word(each) for each in found if not each.extends}
+    namesakes = {each.command: _verbs(each) for each in found if each.extends}
+    return SkillsHere(words, namesakes, tuple(warnings))
 
 
-def _namesakes(skills: Iterable[Skill]) -> dict[str, tuple[SkillVerb, ...]]:
-    verbs: dict[str, tuple[SkillVerb, ...]] = {}
-    for skill in skills:
-        noun = (skill.command or "").removeprefix("/")
-        if BUILTIN_COMMANDS.get(noun) and noun not in verbs:
-            own = (verb for verb in _verbs(skill.verbs, skill.requires) if verb.name not in BUILTIN_COMMANDS[noun])
-            verbs[noun] = tuple(own)
-    return verbs
+def _word(command: SkillCommand) -> SkillWord:
+    skill = command.skill
+    return SkillWord(command.command, skill.skill_id, skill.description, _highest(skill.requires), _verbs(command))
 
 
-def _verbs(verbs: Iterable[Verb], requires: str | None) -> Iterator[SkillVerb]:
-    for verb in verbs:
-        if not verb.builtin:
-            yield SkillVerb(verb.name, verb.description, verb.requires or requires or OPEN_TO_ALL)
+def _verbs(command: SkillCommand) -> tuple[SkillVerb, ...]:
+    needed = command.skill.requires
+    return tuple(SkillVerb(v.name, v.description, _highest(needed, v.requires)) for v in command.verbs)
+
+
+def _highest(*levels: Level | None) -> str:
+    """A verb needs its own level and the skill's."""
+    return max((level for level in levels if level), key=LEVELS.index, default=LEVELS[0])
