@@ -16,6 +16,12 @@ export class AgentChoice {
     });
   }
 
+  /** Who answers in the next new chat. */
+  want(agentId) {
+    this.wanted = agentId;
+    this.draw();
+  }
+
   async load(workspace) {
     try {
       const answer = await get("agent-configs", { projectId: workspace });

@@ -2,11 +2,12 @@
 
 import { Attachments } from "./attachments.js";
 import { readDraft, writeDraft } from "./drafts.js";
+import { Palette } from "./palette.js";
 
 const MAX_HEIGHT = 0.4; // of the window
 
 export class Composer {
-  /** `actions`: {send(text, images), stop(), interrupt()} */
+  /** `actions`: {send(text, images), stop(), interrupt(), commands()} */
   constructor(root, actions) {
     this.actions = actions;
     this.text = root.querySelector("[data-composer]");
@@ -14,8 +15,14 @@ export class Composer {
     this.stopButton = root.querySelector("[data-stop]");
     this.problem = root.querySelector("[data-composer-problem]");
     this.attachments = new Attachments(root, { onchange: () => this.refresh(), onproblem: (words) => this.explain(words) });
+    this.palette = new Palette({
+      field: this.text,
+      list: root.querySelector("[data-palette]"),
+      load: () => actions.commands(),
+      complete: (text) => this.write(text),
+    });
     this.place = null;
-    this.text.addEventListener("input", () => this.edited());
+    this.text.addEventListener("input", () => this.typed());
     this.text.addEventListener("keydown", (event) => this.key(event));
     this.sendButton.addEventListener("click", () => this.send());
     this.stopButton.addEventListener("click", () => actions.stop());
@@ -52,6 +59,17 @@ export class Composer {
     this.refresh();
   }
 
+  typed() {
+    this.edited();
+    this.palette.edited();
+  }
+
+  /** What was chosen from a list. */
+  write(text) {
+    this.text.value = text;
+    this.typed();
+  }
+
   fit() {
     this.text.style.height = "auto";
     this.text.style.height = `${Math.min(this.text.scrollHeight, window.innerHeight * MAX_HEIGHT)}px`;
@@ -63,6 +81,7 @@ export class Composer {
 
   key(event) {
     if (event.isComposing || event.keyCode === 229) return; // an input method is choosing characters
+    if (this.palette.key(event)) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
       event.preventDefault();
       this.send();
@@ -80,7 +99,7 @@ export class Composer {
     this.text.value = "";
     this.attachments.clear();
     this.explain("");
-    this.edited();
+    this.typed();
     this.text.focus();
   }
 

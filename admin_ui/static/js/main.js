@@ -12,6 +12,7 @@ import { baseName } from "./format.js";
 import { blocksOf } from "./layout.js";
 import { Markdown } from "./markdown.js";
 import { Outbox } from "./outbox.js";
+import { loadCommands } from "./palette.js";
 import { Panel } from "./panel.js";
 import { Session } from "./session.js";
 import { SessionList } from "./sessions.js";
@@ -53,6 +54,7 @@ class ChatPage {
       send: (text, images) => this.send(text, images),
       stop: () => this.session.control("chat:stop"),
       interrupt: () => this.session.control("chat:interrupt"),
+      commands: () => loadCommands(this.workspace, this.session.id, this.agents.chosen),
     });
     this.view = new ConversationView(byData("rows"), { markdown: this.markdown, actions: this.rowActions() });
     this.follow = new Follow({
@@ -138,8 +140,15 @@ class ChatPage {
   }
 
   receive(frame) {
+    if (frame.type === "session:switched") return this.switched(frame);
     if (TOLD_BY.has(frame.type)) this.list.refreshSoon();
-    this.session.receive(frame);
+    return this.session.receive(frame);
+  }
+
+  /** A command of ours led to another session, perhaps one to come, with an agent for it. */
+  switched({ sessionId, projectId, agentId }) {
+    if (agentId) this.agents.want(agentId);
+    this.open(sessionId, projectId);
   }
 
   // -- what a person does ---------------------------------------------------------------------------------------------
@@ -252,19 +261,20 @@ class ChatPage {
     const anchor = this.firstVisibleRow();
     this.follow.keepingPlace(anchor, () => {
       byData("older-button").hidden = !session.hasMore;
-      this.view.render(state, waiting.filter((entry) => !behind.includes(entry)));
+      this.view.render(state, waiting.filter((entry) => !behind.includes(entry)), session.notes);
     });
     renderQueue(byData("queue"), behind);
     this.drawStates(state, waiting);
     this.composer.setRunning(state.running || state.agents.length > 0);
     this.meter.show(state);
     this.agents.show(state.agentId ? state : null);
-    if (state !== this.drawnState) this.follow.grown();
+    if (state !== this.drawnState || session.notes !== this.drawnNotes) this.follow.grown();
     this.drawnState = state;
+    this.drawnNotes = session.notes;
   }
 
   drawStates(state, waiting) {
-    const nothing = !state.rows.length && !state.inflight && !waiting.length;
+    const nothing = !state.rows.length && !state.inflight && !waiting.length && !this.session.notes.length;
     byData("empty").hidden = !(nothing && (!state.sessionId || state.loaded) && !state.deleted);
     byData("loading").hidden = !(state.sessionId && !state.loaded);
     byData("gone").hidden = !state.deleted;

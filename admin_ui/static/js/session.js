@@ -2,16 +2,18 @@
 // messages that wait. Knows the line and the state, draws nothing.
 
 import { get, request } from "./api.js";
-import { addPending, apply, clearProblems, emptyState, prependArchive, prependRows } from "./state.js";
+import { addPending, allRows, apply, clearProblems, emptyState, prependArchive, prependRows } from "./state.js";
 
 const ASK_AGAIN_MS = 5_000;
 const OLDER_ROWS = 60;
+let noteCount = 0;
 
 export class Session {
   constructor({ line, outbox, onchange }) {
     Object.assign(this, { line, outbox, onchange });
     this.workspace = null;
     this.state = emptyState();
+    this.notes = []; // answers to commands: {key, text, after}; they are in no log and last as long as the page shows them
   }
 
   get id() {
@@ -23,12 +25,14 @@ export class Session {
     if (this.id) this.line.send({ type: "unsubscribe", sessionId: this.id });
     this.workspace = workspace;
     this.state = emptyState(sessionId);
+    this.notes = [];
     this.subscribe();
     this.onchange();
   }
 
   /** The new chat gets its id; what is on the page stays. */
   adopt(sessionId) {
+    this.placeNotes();
     this.state = { ...emptyState(sessionId), loaded: true };
     this.subscribe();
   }
@@ -43,7 +47,22 @@ export class Session {
     if (frame.type === "chat:ack") return this.acknowledged(frame);
     if (frame.type === "error" && frame.clientMsgId) return this.outbox.refuse(frame.clientMsgId, frame.error);
     if (frame.type === "chat:queued" && frame.clientMsgId) this.outbox.acknowledge(frame.clientMsgId);
+    if (frame.type === "chat:system" && frame.seq === undefined) return this.note(frame);
     return this.change(apply(this.state, frame));
+  }
+
+  /** It stays behind the row that was the last one when it came. */
+  note({ sessionId, text }) {
+    if (sessionId && sessionId !== this.id) return;
+    this.notes = [...this.notes, { key: `note-${(noteCount += 1)}`, text, after: null }];
+    if (this.state.loaded) this.placeNotes();
+    this.onchange();
+  }
+
+  /** Notes that came before the rows did stand behind those that were there; a new chat has none. */
+  placeNotes() {
+    const ids = new Set(allRows(this.state).map((row) => row.id));
+    for (const note of this.notes) note.after ??= ids;
   }
 
   acknowledged({ clientMsgId, sessionId, rowId }) {
@@ -127,6 +146,7 @@ export class Session {
     if (next === this.state) return;
     const becameStale = next.stale && !this.state.stale;
     this.state = next;
+    if (next.loaded) this.placeNotes();
     if (becameStale) this.subscribe();
     this.onchange();
   }

@@ -79,12 +79,30 @@ class ReportView {
   }
 }
 
+/** The answer to a command: said to this page alone, and gone with it. */
+class NoteView {
+  constructor({ markdown }) {
+    this.markdown = markdown;
+    this.element = h("div", { class: "row notice note prose plain", role: "status", dataset: { note: "" } });
+  }
+
+  update({ key, note }) {
+    this.element.dataset.row = key;
+    setText(this.element, note.text);
+    this.markdown.want(note.text, (html) => {
+      this.element.classList.remove("plain");
+      this.element.innerHTML = html;
+    });
+  }
+}
+
 const VIEWS = {
   user: UserView,
   answer: AnswerView,
   notice: NoticeView,
   summary: SummaryView,
   report: ReportView,
+  note: NoteView,
   waiting: WaitingView,
 };
 
@@ -97,10 +115,10 @@ export class ConversationView {
     this.parts = { markdown, actions, resend: () => actions.resend(), findInput: (id) => this.findInput(id) };
   }
 
-  /** `waiting`: messages that stand at the end of the conversation until their row comes. */
-  render(state, waiting) {
+  /** `waiting`: messages that stand at the end of the conversation until their row comes. `notes`: see session.js. */
+  render(state, waiting, notes = []) {
     this.state = state;
-    const items = this.itemsOf(state);
+    const items = withNotes(this.itemsOf(state), notes);
     const shown = [...items, ...waiting.map((entry) => ({ key: entry.key, kind: "waiting", entry }))];
     const drawn = new Map();
     for (const item of shown) drawn.set(item.key, this.draw(item));
@@ -134,8 +152,20 @@ export class ConversationView {
   }
 }
 
+/** Each note behind the last of the items that were there before it. */
+function withNotes(items, notes) {
+  if (!notes.length) return items;
+  const all = items.slice();
+  for (const note of notes) {
+    const at = all.findLastIndex((item) => item.kind === "note" || note.after?.has(item.key));
+    all.splice(at + 1, 0, { key: note.key, kind: "note", note });
+  }
+  return all;
+}
+
 function sameItem(had, item) {
   if (!had) return false;
+  if (item.kind === "note") return had.note === item.note;
   if (item.kind === "waiting") return had.entry === item.entry;
   return (
     had.row === item.row &&

@@ -1,0 +1,169 @@
+"""The list that `/` opens in the composer, and what the page does with the answers to commands."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents_app.config.command_names import BUILTIN_COMMANDS
+from tests.admin_ui.wire import SESSION, answer_row, row, text_block, user_row
+from tests.support.halo_process import RunningHalo
+
+
+def options(page: Page):
+    return page.get_by_role("listbox", name="Commands").get_by_role("option")
+
+
+def names(page: Page) -> list[str]:
+    return options(page).locator(".palette-name").all_inner_texts()
+
+
+def chosen(page: Page) -> str:
+    """The option that the field points a screen reader to, which is the one that is marked."""
+    at = page.locator("[data-composer]").get_attribute("aria-activedescendant")
+    option = page.locator(f"#{at}")
+    expect(option).to_have_attribute("aria-selected", "true")
+    expect(page.locator("[data-palette] [aria-selected=true]")).to_have_count(1)
+    return option.locator(".palette-name").inner_text()
+
+
+@pytest.fixture
+def composer(page, open_session):
+    open_session()
+    return page.locator("[data-composer]")
+
+
+def test_a_slash_lists_the_commands_and_typing_narrows_them(page, composer):
+    composer.press_sequentially("/")
+    expect(options(page)).to_have_count(len(BUILTIN_COMMANDS))
+    assert names(page) == [f"/{noun}" for noun in BUILTIN_COMMANDS] and chosen(page) == "/help"
+    expect(options(page).nth(1)).to_contain_text("new · list · info")
+    composer.press_sequentially("s")
+    assert names(page) == ["/session", "/skill", "/workspace"]  # those that begin with it first
+    composer.press_sequentially("k")
+    assert names(page) == ["/skill"]
+    composer.press_sequentially("x")
+    expect(options(page)).to_have_count(0)
+    assert composer.get_attribute("aria-activedescendant") is None
+
+
+def test_a_command_and_its_verb_are_chosen_by_keyboard_and_sent(page, composer):
+    composer.press_sequentially("/")
+    expect(options(page)).to_have_count(len(BUILTIN_COMMANDS))
+    composer.press("ArrowDown")
+    assert chosen(page) == "/session"
+    composer.press("ArrowUp")
+    composer.press("ArrowUp")
+    assert chosen(page) == "/workspace"  # around the end
+    composer.press("ArrowUp")
+    composer.press("ArrowUp")
+    composer.press("ArrowUp")
+    composer.press("Enter")
+    expect(composer).to_have_value("/session ")
+    assert names(page) == [f"/session {verb}" for verb in BUILTIN_COMMANDS["session"]]
+    composer.press_sequentially("li")
+    composer.press("Tab")
+    expect(composer).to_have_value("/session list ")
+    expect(composer).to_be_focused()
+    expect(options(page)).to_have_count(0)
+    composer.press("Enter")
+    expect(composer).to_have_value("")
+
+
+def test_enter_sends_what_stands_there_whole_and_escape_only_closes_the_list(page, open_session):
+    wire = open_session(running=True)
+    composer = page.locator("[data-composer]")
+    composer.press_sequentially("/session list")
+    expect(options(page)).to_have_count(1)
+    composer.press("Escape")
+    expect(options(page)).to_have_count(0)
+    assert not wire.sent_of("chat:interrupt")
+    composer.press("Backspace")
+    expect(options(page)).to_have_count(1)
+    composer.press_sequentially("t")
+    composer.press("Enter")
+    assert wire.next_of("chat")["message"] == "/session list"
+    composer.press("Escape")  # with the list closed it interrupts, as ever
+    wire.next_of("chat:interrupt")
+
+
+def test_a_command_is_chosen_by_mouse(page, composer):
+    composer.press_sequentially("/a")
+    options(page).filter(has_text="/agent").click()
+    expect(composer).to_have_value("/agent ")
+    options(page).filter(has_text="/agent list").click()
+    expect(composer).to_have_value("/agent list ")
+    expect(composer).to_be_focused()
+
+
+def test_no_list_opens_over_words_a_path_or_a_draft(page, composer, halo_server):
+    for text in ("hello /", "/home/me", "/tool ls", "/session switch 2"):
+        composer.fill(text)
+        page.wait_for_timeout(100)
+        expect(options(page)).to_have_count(0)
+    composer.fill("/")
+    expect(options(page)).to_have_count(len(BUILTIN_COMMANDS))
+    page.reload()
+    expect(composer).to_have_value("/")
+    expect(options(page)).to_have_count(0)
+
+
+def test_an_answer_is_shown_where_it_was_asked_and_gone_after_a_reload(page, open_session):
+    rows = [user_row(1, "go"), answer_row(2, text_block("done"))]
+    wire = open_session(recentMessages=rows)
+    expect(row(page, 2)).to_contain_text("done")
+    wire.send({"type": "chat:system", "text": "**Five** `/session list`"}, numbered=False)
+    note = page.locator("[data-note]")
+    expect(note.locator("strong")).to_have_text("Five")
+    later = {"type": "chat:user", "rowId": "m_3", "row": user_row(3, "later"), "text": "later"}
+    wire.send(later)
+    expect(row(page, 3)).to_be_visible()
+    order = page.evaluate("[...document.querySelectorAll('[data-rows] > *')].map((one) => one.dataset.row)")
+    assert order[:2] == ["m_1", "m_2"] and order[2].startswith("note") and order[3] == "m_3"
+    wire.send({"type": "chat:system", "sessionId": "another", "text": "not here"}, numbered=False)
+    wire.send({"type": "chat:system", "text": "second"}, numbered=False)
+    expect(note).to_have_text([re.compile("Five"), "second"])
+    page.reload()
+    expect(row(page, 2)).to_be_visible()
+    expect(note).to_have_count(0)
+
+
+def test_a_switch_opens_the_session_with_its_agent_and_shows_the_notice_there(page, open_session, halo_server):
+    wire = open_session(recentMessages=[user_row(1, "go")])
+    expect(row(page, 1)).to_be_visible()
+    wire.snapshot |= {"recentMessages": [user_row(7, "other")]}
+    for frame in (
+        {"type": "session:switched", "sessionId": "elsewhere1234567", "projectId": str(halo_server.workspace)},
+        {"type": "chat:system", "sessionId": "elsewhere1234567", "text": "You are elsewhere"},
+    ):
+        wire.lines[-1].send(json.dumps(frame))
+    expect(row(page, 7)).to_be_visible()
+    expect(page.locator("[data-note]")).to_have_text("You are elsewhere")
+    order = page.evaluate("[...document.querySelectorAll('[data-rows] > *')].map((one) => one.dataset.row)")
+    assert order[0] == "m_7" and order[1].startswith("note")
+    assert "session=elsewhere1234567" in page.url
+    page.go_back()
+    expect(row(page, 7)).to_be_visible()
+    assert SESSION in page.url
+    expect(page.locator("[data-note]")).to_have_count(0)
+
+
+def test_a_person_asks_for_help_and_begins_a_new_session_for_real(page: Page, halo_server: RunningHalo):
+    page.goto(f"{halo_server.url}/")
+    expect(page.locator("[data-connection=connected]")).to_be_visible()
+    composer = page.locator("[data-composer]")
+    composer.fill("/help")
+    composer.press("Enter")
+    expect(page.locator("[data-note]")).to_contain_text("/session <verb>")
+    expect(page.locator("[data-pending]")).to_have_count(0)  # acknowledged
+    before = page.url
+    composer.fill("/session new")
+    composer.press("Enter")
+    expect(page.locator("[data-note]")).to_have_text("A new session. Write your first message.")
+    assert page.url != before and "session=" in page.url
+    composer.fill("hello there")
+    composer.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("hello there")
+    order = page.evaluate("[...document.querySelectorAll('[data-rows] > *')].map((one) => one.dataset.row)")
+    assert order[0].startswith("note") and len(order) == 3
