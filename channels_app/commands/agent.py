@@ -1,17 +1,20 @@
 """`/agent …`: who may answer here. Making and changing agents is a skill's."""
 
+from collections.abc import Set as AbstractSet
+
 from django.conf import settings
 
-from agents_app.config.agents import AgentConfig, AgentListing, list_agents, load_agent
-from agents_app.config.model_choice import choose_model
+from agents_app import agent_files
+from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents, load_agent
+from agents_app.config.bundle import built_in_agents
+from agents_app.disabled_items import disabled_of
+from agents_app.models import DisabledItem
 from channels_app.commands.asking import Answer, Caller
-from channels_app.commands.removal import remove_folder
+from channels_app.commands.context_report import model_label
 from channels_app.commands.standing import Standing, answering_agent, next_session_id, stand
-from channels_app.commands.switched_off import Kind, row_scope, switch_on, switched_off
 from channels_app.commands.wording import list_number, one_line, say
 from halo_project.database import db
 from halo_project.errors import BadRequest, HaloError, NotFound
-from halo_project.layout import WorkspaceLayout
 
 
 async def list_(caller: Caller, _: str) -> Answer:
@@ -20,7 +23,7 @@ async def list_(caller: Caller, _: str) -> Answer:
 
 def _list(caller: Caller) -> str:
     standing = stand(caller)
-    off = switched_off(standing.workspace_pk, Kind.AGENT)
+    off = disabled_of(standing.workspace_pk, DisabledItem.Kind.AGENT)
     current = _current_id(caller, standing)
     lines = [_line(caller.language, n, each, off, current) for n, each in enumerate(_shown(standing), 1)]
     return "\n".join(lines) or say(caller.language, "no_agents")
@@ -31,9 +34,9 @@ def _shown(standing: Standing) -> list[AgentListing]:
     return [agent for agent in list_agents(standing.root, settings.HALO_HOME) if not agent.internal]
 
 
-def _line(language: str, number: int, agent: AgentListing, off: set[tuple[str, str]], current: str | None) -> str:
+def _line(language: str, number: int, agent: AgentListing, off: AbstractSet[Item], current: str | None) -> str:
     notes = [say(language, "current")] if agent.agent_id == current else []
-    if (agent.agent_id, row_scope(agent.scope)) in off:
+    if item_of(agent) in off:
         notes.append(say(language, "off"))
     if agent.error is not None:
         notes.append(say(language, "cannot_be_read", error=one_line(agent.error)))
@@ -60,7 +63,7 @@ async def switch(caller: Caller, wanted: str) -> Answer:
 def _choose(caller: Caller, wanted: str) -> AgentConfig:
     standing = stand(caller)
     agent = _find(caller, standing, wanted)
-    if (agent.agent_id, row_scope(agent.scope)) in switched_off(standing.workspace_pk, Kind.AGENT):
+    if item_of(agent) in disabled_of(standing.workspace_pk, DisabledItem.Kind.AGENT):
         raise BadRequest(say(caller.language, "agent_off", name=agent.name), code="agent_disabled")
     return agent
 
@@ -87,7 +90,7 @@ def _describe(caller: Caller, wanted: str) -> str:
     language = caller.language
     facts = {
         "scope_word": say(language, f"{agent.scope}_scope"),
-        "model_word": _model(agent, standing),
+        "model_word": model_label(agent, standing.root),
         "tools_word": ", ".join(agent.tools),
         "team_word": ", ".join(agent.team),
         "skills_word": ", ".join(agent.skills),
@@ -95,13 +98,6 @@ def _describe(caller: Caller, wanted: str) -> str:
     lines = [f"**{agent.name}** (`{agent.agent_id}`)", "", *([agent.description, ""] if agent.description else [])]
     lines += [f"- {say(language, key)}: {value}" for key, value in facts.items() if value]
     return "\n".join([*lines, *(f"- {say(language, 'warning')}: {warning}" for warning in agent.warnings)])
-
-
-def _model(agent: AgentConfig, standing: Standing) -> str:
-    try:
-        return choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, standing.root).label
-    except HaloError as error:
-        return error.message
 
 
 async def delete(caller: Caller, wanted: str) -> Answer:
@@ -116,13 +112,11 @@ def _delete(caller: Caller, wanted: str) -> str:
     found = next((agent for agent in _shown(standing) if agent.agent_id == wanted), None)
     if found is None:
         raise NotFound(say(caller.language, "no_such_agent", wanted=one_line(wanted)), code="agent_missing")
-    folders = {"workspace": WorkspaceLayout(standing.root).agents, "global": settings.HALO_HOME.global_agents}
-    if found.scope not in folders:
+    scope = item_of(found)[1]
+    if scope == "global" and found.agent_id in built_in_agents():
         return say(caller.language, "built_in", name=found.name)
-    remove_folder(folders[found.scope] / found.agent_id)
-    if standing.row is not None:
-        switch_on(standing.row, Kind.AGENT, found.agent_id, found.scope)
-    return say(caller.language, "deleted", name=found.name, scope=say(caller.language, f"{found.scope}_scope"))
+    agent_files.delete(found.agent_id, scope, caller.workspace)
+    return say(caller.language, "deleted", name=found.name, scope=say(caller.language, f"{scope}_scope"))
 
 
 VERBS = {"list": list_, "switch": switch, "desc": desc, "delete": delete}

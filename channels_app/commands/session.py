@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from agents_app import conversation
 from channels_app.commands.asking import Answer, Caller
-from channels_app.commands.session_report import context_report, tree_report
-from channels_app.commands.standing import is_own, next_session_id, own_sessions, stand
+from channels_app.commands.context_report import context_report
+from channels_app.commands.session_report import tree_report
+from channels_app.commands.standing import is_own, next_session_id, open_session, own_sessions, stand
 from channels_app.commands.wording import MARKS, list_number, one_line, say
 from halo_project.database import db
 from halo_project.errors import BadRequest, NotFound
@@ -90,10 +91,7 @@ async def compact(caller: Caller, _: str) -> Answer:
 
 
 async def _open_session(caller: Caller) -> str:
-    standing = await db(stand, caller)
-    if standing.session is None:
-        raise NotFound(say(caller.language, "no_session"), code="session_missing")
-    return standing.session.session_id
+    return open_session(caller, await db(stand, caller)).session_id
 
 
 VERBS = {

@@ -1,18 +1,11 @@
-"""What `/session info` and `/session context` show. Synchronous; run inside `db()`."""
+"""What `/session info` shows. Synchronous; runs inside `db()`."""
 
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
-from django.conf import settings
-
-from agents_app.config.agents import AgentConfig, load_agent
-from agents_app.config.model_choice import choose_model
 from channels_app.commands.asking import Caller
-from channels_app.commands.standing import Standing, stand
+from channels_app.commands.standing import open_session, stand
 from channels_app.commands.wording import MARKS, one_line, say
-from halo_project.errors import HaloError, NotFound
-from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.lease import RUN_KINDS
 from sessions_app.legacy_import import complete_session
 from sessions_app.models import AgentSession, SessionRun
@@ -25,7 +18,7 @@ _TITLE_CHARS = 60
 
 def tree_report(caller: Caller) -> str:
     """The root of the open session and all below it, a line each."""
-    session = _open_session(caller, stand(caller))
+    session = open_session(caller, stand(caller))
     top = complete_session(root_of(session) or session)
     children = _by_parent(below(top))
     running = set(
@@ -85,62 +78,3 @@ def _status(session: AgentSession, running: set[int]) -> str:
 
 def _moment(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def context_report(caller: Caller) -> str:
-    """Who answers in the open session, how full its context is, and the files its system prompt is made of."""
-    standing = stand(caller)
-    session = _open_session(caller, standing)
-    home = settings.HALO_HOME
-    agent = load_agent(session.agent_id, standing.root, home)
-    language = caller.language
-    lines = [
-        f"**{say(language, 'context')}**",
-        "",
-        f"- {say(language, 'agent_word')}: {agent.name} (`{agent.agent_id}`)",
-        f"- {say(language, 'model_word')}: {_model(agent, standing)}",
-        f"- {say(language, 'tokens_word')}: {_filled(language, session.context_tokens, agent.context_max_tokens)}",
-        f"- {say(language, 'written_word')}: {session.total_output_tokens:,}",
-        f"- {say(language, 'directory_word')}: `{session.working_dir or standing.root}`",
-        f"- {say(language, 'files_word')}:",
-    ]
-    for name, path in _prompt_files(agent, standing.root, home, session):
-        size = say(language, "characters", count=f"{len(path.read_text(errors='replace')):,}")
-        lines.append(f"  - `{name}`: {size}")
-    return "\n".join(lines)
-
-
-def _filled(language: str, used: int, most: int) -> str:
-    return say(language, "tokens", used=f"{used:,}", most=f"{most:,}", percent=round(100 * used / most))
-
-
-def _model(agent: AgentConfig, standing: Standing) -> str:
-    try:
-        return choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, standing.root).label
-    except HaloError as error:
-        return error.message
-
-
-def _prompt_files(
-    agent: AgentConfig, root: Path, home: HomeLayout, session: AgentSession
-) -> Iterator[tuple[str, Path]]:
-    """Those of the files a prompt may hold that are there: the first one of each kind."""
-    own = WorkspaceLayout(root)
-    folders = {"workspace": own.agents, "global": home.global_agents}
-    candidates = [("USER.md", (own.user, home.global_dir / "USER.md"))] if session.parent_session_id is None else []
-    if agent.scope in folders:
-        candidates.append((f"agents/{agent.agent_id}/AGENT.md", (folders[agent.scope] / agent.agent_id / "AGENT.md",)))
-    candidates += [
-        ("INSTRUCTIONS.md", (own.instructions, home.global_dir / "INSTRUCTIONS.md")),
-        ("INDEX.md", (own.index,)),
-    ]
-    for name, paths in candidates:
-        found = next((path for path in paths if path.is_file()), None)
-        if found is not None:
-            yield name, found
-
-
-def _open_session(caller: Caller, standing: Standing) -> AgentSession:
-    if standing.session is None:
-        raise NotFound(say(caller.language, "no_session"), code="session_missing")
-    return standing.session

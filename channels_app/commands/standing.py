@@ -9,8 +9,12 @@ from pathlib import Path
 from django.conf import settings
 
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
+from agents_app.disabled_items import disabled_of
+from agents_app.models import DisabledItem
 from channels_app.commands.asking import Caller
+from channels_app.commands.wording import say
 from halo_project.clock import now_ms, utcnow
+from halo_project.errors import NotFound
 from halo_project.layout import resolve_workspace
 from sessions_app.identifiers import base36, new_session_id, root
 from sessions_app.models import AgentSession, Workspace
@@ -41,6 +45,13 @@ def stand(caller: Caller) -> Standing:
     return Standing(folder, row, session)
 
 
+def open_session(caller: Caller, standing: Standing) -> AgentSession:
+    """The session that is open. Raises NotFound for one that has not begun, or is another person's."""
+    if standing.session is None:
+        raise NotFound(say(caller.language, "no_session"), code="session_missing")
+    return standing.session
+
+
 def own_sessions(caller: Caller, limit: int) -> SessionPage:
     """The root sessions that the caller may see, newest first. Raises NotFound or BadRequest as `stand` does."""
     resolve_workspace(caller.workspace)
@@ -67,7 +78,8 @@ def answering_agent(caller: Caller, standing: Standing) -> AgentConfig:
     home = settings.HALO_HOME
     if standing.session is not None:
         return load_agent(standing.session.agent_id, standing.root, home)
-    return load_agent(caller.agent_id or default_agent_id(standing.root, home), standing.root, home)
+    off = disabled_of(standing.workspace_pk, DisabledItem.Kind.AGENT)
+    return load_agent(caller.agent_id or default_agent_id(standing.root, home, off), standing.root, home)
 
 
 def next_session_id(caller: Caller) -> str:

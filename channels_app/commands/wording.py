@@ -65,7 +65,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "tokens_word": ("Filled", "已用"),
     "directory_word": ("Working directory", "工作目录"),
     "written_word": ("Tokens written", "输出 token"),
-    "files_word": ("Files of the prompt", "提示词文件"),
+    "prompt_word": ("System prompt", "系统提示词"),
     "characters": ("{count} characters", "{count} 个字符"),
     "which_agent": ("Say which one: `/agent {verb} <id>`.", "请指明：`/agent {verb} <id>`。"),
     "no_such_agent": (
