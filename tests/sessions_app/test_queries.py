@@ -8,9 +8,11 @@ import pytest
 from django.conf import settings as django_settings
 
 from halo_project.errors import BadRequest, NotFound
+from halo_project.layout import WorkspaceLayout
 from sessions_app import queries
 from sessions_app.models import AgentSession, Workspace
 from sessions_app.queries import Cursor, describe, get_session, list_sessions
+from tests.sessions_app.legacy_support import write_database
 from tests.support.session_rows import T0, hold, ids, list_pages, make_session, make_workspace, session_row
 
 pytestmark = pytest.mark.django_db
@@ -275,3 +277,20 @@ class TestCost:
         page = list_sessions(str(workspace))
         assert len(page.sessions) == 21
         assert page.to_dict()["truncated"] is True
+
+
+class TestPrefix:
+    def test_only_roots_whose_ids_begin_so_to_the_letter_with_all_below_them(
+        self, workspace: Path, row: Workspace
+    ) -> None:
+        for number, session_id in enumerate(("tg_1_a", "tg_1_a>x", "TG_1_b", "tg_12_c", "tg%1_d", "tg_1_e")):
+            make_session(row, session_id, number)
+        assert ids(list_sessions(str(workspace), prefix="tg_1_")) == ["tg_1_e", "tg_1_a", "tg_1_a>x"]
+        assert list_pages(workspace, 1, prefix="tg_1_", root_only=True) == [["tg_1_e"], ["tg_1_a"]]
+        assert ids(list_sessions(str(workspace), prefix="nobody")) == []
+
+    def test_in_a_folder_that_only_1x_has_used(self, workspace: Path) -> None:
+        write_database(
+            WorkspaceLayout(workspace).legacy_database, [{"id": "tg_1_a"}, {"id": "TG_1_b"}, {"id": "web_c"}]
+        )
+        assert ids(list_sessions(str(workspace), prefix="tg_1_")) == ["tg_1_a"]

@@ -96,7 +96,8 @@ class ClientState:
         self._add({**frame["row"], **{name: frame[name] for name in ("turnId", "modelId", "usage")}})
 
     def _on_chat_system(self, frame: Frame) -> None:
-        self._add(frame["row"])
+        if "row" in frame:  # else it answers a command, and is in no log
+            self._add(frame["row"])
 
     def _on_error(self, frame: Frame) -> None:
         self.errors.append(frame["error"])
