@@ -77,7 +77,7 @@ class HeldSession:
         self.kick: str | None = None  # the model asked for another turn, with this note
         self.yielded = False  # the last round gave way to what was waiting
         self.last_result: RoundResult | None = None
-        self.in_force: "InForce | None" = None  # what counts in the present round
+        self.in_force: InForce | None = None  # what counts in the present round
         self._noted_context: str | None = None
         self.healthy = True  # False: memory and files may differ, so the parsed logs are not kept
         self._bus = bus

@@ -1,18 +1,18 @@
 """What is in force for a session right now: its agent, model, skills, settings, tools and prompt.
 
 Asked by the runner for every round, so that an edited file, a new key or another access level counts from the next one
-on, and by whoever wants to look at the prompt. First what the rows say (`rows_of`, inside `db()`), then what the files
-say (`in_force`, in a thread).
+on, and by whoever wants to look at the prompt. First what the rows say (`place_of`, inside `db()`), then what the
+files say (`in_force`, in a thread).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from django.conf import settings
+from django.conf import settings as django_settings
 
 from agents_app import live_settings
 from agents_app.access import level_now
@@ -31,7 +31,6 @@ from agents_app.session_tools.base import SessionTool
 from agents_app.skills_in_effect import listed_skills, reachable
 from agents_app.tools.base import Tool, ToolLimits
 from agents_app.tools.registry import tools_for
-from agents_app.tools.sandbox_trial import sandbox_works
 from halo_project.clock import utcnow
 from sessions_app.models import AgentSession, Workspace
 
@@ -51,24 +50,33 @@ class Place:
 
 
 @dataclass(frozen=True)
-class InForce:
-    """The answer. `tools` are those that need no session; `session_tools` are made for the one that holds them."""
+class Outfit:
+    """What an agent holds in a place, whatever model answers.
 
-    place: Place
+    tools: those that need no session; session_tools are made for one. listed_skills: also those that the session's access level does not reach. sections: of the system prompt.
+    """
+
     agent: AgentConfig
-    choice: ModelChoice
-    general: General
     limits: ToolLimits
     tools: dict[str, Tool]
     session_tools: Sequence[type[SessionTool]]
     listed_skills: Sequence[Skill]
     sections: Sequence[Section]
-    settings: Settings = field(repr=False)
-    at: datetime
 
     @property
     def prompt(self) -> str:
         return join_sections(self.sections)
+
+
+@dataclass(frozen=True)
+class InForce(Outfit):
+    """An outfit with the model that answers and the settings that hold, for one round."""
+
+    place: Place
+    choice: ModelChoice
+    general: General
+    settings: Settings = field(repr=False)
+    at: datetime
 
     @property
     def skills(self) -> list[Skill]:
@@ -83,19 +91,21 @@ class InForce:
             self.skills,
             self.agent,
             place.workspace,
-            settings.HALO_HOME,
+            django_settings.HALO_HOME,
             self.settings,
             now=self.at,
             working_dir=place.working_dir,
         )
 
-    def fill_in(self, command: str) -> str:
-        """A command line with the parameters of skills put in."""
-        return command_values(self.skills, self.agent, self.settings)(command)
+    @cached_property
+    def fill_in(self) -> Callable[[str], str]:
+        """Puts the parameters of skills into a command line."""
+        return command_values(self.skills, self.agent, self.settings)
 
 
-def rows_of(session: AgentSession, workspace: Path) -> Place:
-    """The place of a session by its row, as it is at this moment."""
+def place_of(session: AgentSession) -> Place:
+    """The place of a session by its row, as it is at this moment. Inside `db()`."""
+    workspace = Path(session.run_workspace or session.workspace.path)
     return Place(
         session.agent_id,
         workspace,
@@ -108,35 +118,52 @@ def rows_of(session: AgentSession, workspace: Path) -> Place:
     )
 
 
+def new_place(agent_id: str, workspace: Path, workspace_pk: int | None, *, root: bool) -> Place:
+    """Of a session that would begin now, at full access; the folder may never have been opened. Inside `db()`."""
+    return Place(
+        agent_id,
+        workspace,
+        root=root,
+        disabled_agents=disabled_of(workspace_pk, DisabledItem.Kind.AGENT),
+        disabled_skills=disabled_of(workspace_pk, DisabledItem.Kind.SKILL),
+    )
+
+
 def in_force(place: Place) -> InForce:
-    """Raises AgentNotFound, AgentInvalid, what `choose_model` raises, and ConfigFileInvalid."""
-    home, lookup, workspace, now = settings.HALO_HOME, settings.HALO.lookup, place.workspace, utcnow()
+    """Raises AgentNotFound, AgentInvalid, what `choose_model` raises, and ConfigFileInvalid. Reads files."""
+    home, lookup, workspace = django_settings.HALO_HOME, django_settings.HALO.lookup, place.workspace
     agent = load_agent(place.agent_id, workspace, home)
     choice = choose_model(agent, home, lookup, workspace)
-    general = live_settings.of_workspace(workspace)
-    limits = limits_of(general)
-    tools = tools_for(agent.tools, limits, place.access, vision=choice.vision, sandboxed=sandbox_works())
-    listed = listed_skills(agent, workspace, place.disabled_skills)
+    general, now = live_settings.of_workspace(workspace), utcnow()
+    held = outfit(agent, place, limits_of(general), now, vision=choice.vision)
+    values = load_settings(home, lookup, workspace)
+    parts = {part.name: getattr(held, part.name) for part in fields(held)}
+    return InForce(**parts, place=place, choice=choice, general=general, settings=values, at=now)
+
+
+def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, *, vision: bool) -> Outfit:
+    """`vision`: whether the model that answers sees images. Raises ConfigFileInvalid. Reads files."""
+    tools = tools_for(agent.tools, limits, place.access, vision=vision)
+    listed = listed_skills(agent, place.disabled_skills, place.workspace)
     skills = reachable(listed, place.access)
     kinds = session_tool_kinds(agent, skills, root=place.root, access=place.access)
     sections = prompt_sections(
         agent,
-        workspace,
-        home,
+        place.workspace,
+        django_settings.HALO_HOME,
         root=place.root,
         tools=[*tools.values(), *kinds],
         now=now,
         working_dir=place.working_dir,
-        env_lookup=lookup,
+        env_lookup=django_settings.HALO.lookup,
         skills=skill_lines(skills),
         disabled=place.disabled_agents,
     )
-    values = load_settings(home, lookup, workspace)
-    return InForce(place, agent, choice, general, limits, tools, kinds, listed, sections, values, now)
+    return Outfit(agent, limits, tools, kinds, listed, sections)
 
 
 def limits_of(general: General) -> ToolLimits:
-    env, limits = settings.HALO, general.limits
+    env, limits = django_settings.HALO, general.limits
     return ToolLimits(
         shell_timeout_s=env.shell_timeout_s,
         shell_output_bytes=limits.shell_output_bytes,

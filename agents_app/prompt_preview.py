@@ -10,15 +10,11 @@ from django.conf import settings
 from agents_app.config.agents import AgentConfig, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.config.prompt import RULE_LINE, Section, join_sections
-from agents_app.disabled_items import disabled_of
-from agents_app.models import DisabledItem
-from agents_app.round_configuration import Circumstances, outfit
-from agents_app.session_tools import session_tool_kinds
-from agents_app.tools.base import AccessLevel, ToolLimits
+from agents_app.in_force import Place, new_place, outfit, place_of
+from agents_app.tools.base import ToolLimits
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, HaloError
 from halo_project.layout import resolve_workspace
-from sessions_app.models import AgentSession
 from sessions_app.queries import get_session
 from sessions_app.workspaces import find_workspace
 
@@ -53,46 +49,20 @@ def preview(agent_id: str, project: str, session_id: str | None = None, *, root:
     Raises AgentNotFound, AgentInvalid, NotFound, BadRequest (the session is another agent's), ConfigFileInvalid.
     """
     if session_id:
-        return _of_session(agent_id, get_session(project, session_id))
+        session = get_session(project, session_id)
+        if session.agent_id != agent_id:
+            raise BadRequest(f"This session is of the agent '{session.agent_id}'.", code="agent_mismatch")
+        return _assembled(place_of(session))
     workspace = resolve_workspace(project)
     known = find_workspace(str(workspace))
-    return _assembled(agent_id, workspace, known.pk if known else None, root=root)
+    return _assembled(new_place(agent_id, workspace, known.pk if known else None, root=root))
 
 
-def _of_session(agent_id: str, session: AgentSession) -> PromptPreview:
-    if session.agent_id != agent_id:
-        raise BadRequest(f"This session is of the agent '{session.agent_id}'.", code="agent_mismatch")
-    return _assembled(
-        agent_id,
-        Path(session.run_workspace or session.workspace.path),
-        session.workspace_id,
-        root=session.parent_session_id is None,
-        access=session.access_level,
-        working_dir=Path(session.working_dir) if session.working_dir else None,
-    )
-
-
-def _assembled(
-    agent_id: str,
-    workspace: Path,
-    workspace_id: int | None,
-    *,
-    root: bool,
-    access: AccessLevel = "full",
-    working_dir: Path | None = None,
-) -> PromptPreview:
-    agent = load_agent(agent_id, workspace, settings.HALO_HOME)
-    vision, model_error = _vision(agent, workspace)
-    given = Circumstances(
-        workspace,
-        root,
-        access,
-        vision,
-        working_dir,
-        disabled=disabled_of(workspace_id, DisabledItem.Kind.AGENT),
-        session_tools={kind.name: kind for kind in session_tool_kinds(agent, root=root, access=access)},
-    )
-    return PromptPreview(agent_id, root, outfit(agent, given, ToolLimits(), utcnow()).sections, model_error)
+def _assembled(place: Place) -> PromptPreview:
+    agent = load_agent(place.agent_id, place.workspace, settings.HALO_HOME)
+    vision, model_error = _vision(agent, place.workspace)
+    held = outfit(agent, place, ToolLimits(), utcnow(), vision=vision)
+    return PromptPreview(agent.agent_id, place.root, held.sections, model_error)
 
 
 def _vision(agent: AgentConfig, workspace: Path) -> tuple[bool, str | None]:

@@ -13,21 +13,20 @@ from agents_app.engine.compactor import CompactionRules
 from agents_app.engine.loop import RoundSetup
 from agents_app.engine.retry import RetryPolicy
 from agents_app.held_session import HeldSession
-from agents_app.in_force import InForce, in_force, rows_of
+from agents_app.in_force import InForce, in_force, place_of
 from agents_app.runtimes.base import ModelRequest, ToolSpec
 from agents_app.runtimes.clients import Limits
 from agents_app.runtimes.registry import create_runtime
 from agents_app.sandbox_rules import sandbox_rules
 from agents_app.session_tools import session_tools
 from agents_app.tools.base import Tool, ToolContext
-from agents_app.tools.sandbox_trial import sandbox_works
 from halo_project.database import db
 from sessions_app.events import ContextSent
 
 
 async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
     """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
-    place = await db(rows_of, held.session, held.workspace)
+    place = await db(place_of, held.session)
     held.session.access_level = place.access
     held.in_force = given = await asyncio.to_thread(in_force, place)
     tools = {**given.tools, **session_tools(held, given)}
@@ -86,7 +85,6 @@ def _tool_context(held: HeldSession, given: InForce, shutting_down: Callable[[],
         processes=held.processes,
         shutting_down=shutting_down,
         halo_home=settings.HALO_HOME.home,
-        sandboxed=sandbox_works(),
         rules=sandbox_rules(given.general),
         other_workspaces=given.place.other_workspaces,
         private_addresses=given.general.web_fetch.allow_private,

@@ -21,9 +21,9 @@ from agents_app.config.errors import shown
 from agents_app.config.params import RESERVED_IDS
 from agents_app.config.skill_md import MAX_DESCRIPTION
 from agents_app.config.skills import SkillListing, builtin_ids, list_all_skills
+from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
 from agents_app.skill_commands import skill_commands
-from agents_app.skills_in_effect import disabled_skills
 from halo_project.errors import BadRequest, Conflict, Forbidden, NotFound
 from halo_project.layout import WorkspaceLayout, resolve_workspace
 from sessions_app.identifiers import is_safe_segment
@@ -69,7 +69,7 @@ def list_entries(project: str | None, now: datetime) -> list[SkillEntry]:
     """Every skill folder of the workspace and of the installation. Reading makes no folder a workspace."""
     root = resolve_workspace(project) if project else None
     workspace = known_workspace(project, now) if project else None
-    off = disabled_skills(workspace.pk) if workspace is not None else set()
+    off = disabled_of(workspace.pk if workspace else None, DisabledItem.Kind.SKILL)
     listings = list_all_skills(root, settings.HALO_HOME)
     dropped = skill_commands([each.skill for each in listings if each.skill and not each.overridden])[1]
     return [SkillEntry(each, (each.skill_id, _scope(each)) in off, _warnings(each, dropped)) for each in listings]

@@ -4,15 +4,18 @@ Synchronous; callers run these in a thread or inside `db()`.
 """
 
 import logging
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from django.conf import settings
 
-from agents_app.config.agents import AgentConfig
+from agents_app.config.agents import AgentConfig, Item
 from agents_app.config.command_names import reaches
 from agents_app.config.errors import SkillInvalid, SkillNotFound, shown
 from agents_app.config.notices import log_changes
 from agents_app.config.skills import Skill, load_skill
+from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
 
 logger = logging.getLogger(__name__)
@@ -20,22 +23,23 @@ logger = logging.getLogger(__name__)
 
 def skills_of(agent: AgentConfig, workspace_pk: int, root: Path, access: str) -> list[Skill]:
     """The skills that are there for this agent in a session at this access level, in the order it lists them."""
-    return [skill for skill in listed_skills(agent, workspace_pk, root) if reaches(access, skill.requires or access)]
+    return reachable(listed_skills(agent, disabled_of(workspace_pk, DisabledItem.Kind.SKILL), root), access)
 
 
-def listed_skills(agent: AgentConfig, workspace_pk: int, root: Path) -> list[Skill]:
-    """The same without regard to a level: for commands, which tell a person what a higher level would be needed for."""
+def reachable(skills: Sequence[Skill], access: str) -> list[Skill]:
+    """Those of them that a session at this access level may use."""
+    return [skill for skill in skills if reaches(access, skill.requires or access)]
+
+
+def listed_skills(agent: AgentConfig, off: AbstractSet[Item], root: Path) -> list[Skill]:
+    """The same without regard to a level: for commands, which tell a person what a higher level would be needed for.
+
+    off: what is switched off, as `disabled_of` tells. Reads files only.
+    """
     if agent.internal or not agent.skills:
         return []
-    off = disabled_skills(workspace_pk)
     found = [skill for skill in (_loaded(name, agent, root) for name in agent.skills) if skill is not None]
     return [skill for skill in found if (skill.skill_id, scope_of(skill)) not in off]
-
-
-def disabled_skills(workspace_pk: int) -> set[tuple[str, str]]:
-    """Id and scope of the skills that this workspace has switched off."""
-    rows = DisabledItem.objects.filter(workspace=workspace_pk, item_type=DisabledItem.Kind.SKILL)
-    return set(rows.values_list("item_id", "scope"))
 
 
 def scope_of(skill: Skill) -> str:

@@ -1,21 +1,13 @@
 """`activate_skill`: the model reads one of the skills that its prompt lists."""
 
 import asyncio
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
-from django.conf import settings
-
-from agents_app.config.agents import AgentConfig
-from agents_app.config.settings_file import load_settings
-from agents_app.config.skill_text import activation, skill_values
+from agents_app.config.skill_text import activation
 from agents_app.config.skills import Skill
-from agents_app.held_session import HeldSession
 from agents_app.session_tools.base import SessionTool, text_fields
 from agents_app.tools.base import ToolContext
 from agents_app.tools.problems import ToolWarning
-from halo_project.clock import utcnow
 
 
 class ActivateSkill(SessionTool):

@@ -3,8 +3,9 @@
 from django.conf import settings
 
 from agents_app.config.skills import SkillListing, list_skills
+from agents_app.disabled_items import disabled_of
+from agents_app.models import DisabledItem
 from agents_app.skill_files import PlaceName, delete_skill, toggle_skill
-from agents_app.skills_in_effect import disabled_skills
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.standing import stand
 from channels_app.commands.wording import one_line, say
@@ -19,7 +20,7 @@ async def list_(caller: Caller, _: str) -> Answer:
 
 def _list(caller: Caller) -> str:
     standing = stand(caller)
-    off = disabled_skills(standing.workspace_pk)
+    off = disabled_of(standing.workspace_pk, DisabledItem.Kind.SKILL)
     lines = [_line(caller.language, each, off) for each in list_skills(standing.root, settings.HALO_HOME)]
     return "\n".join(lines) or say(caller.language, "no_skills")
 
@@ -63,7 +64,7 @@ async def enable(caller: Caller, wanted: str) -> Answer:
 def _switch(caller: Caller, wanted: str, verb: str) -> str:
     listing = _find(caller, wanted, verb)
     row, scope = stand(caller).row, _place_of(listing)
-    is_off = row is not None and (listing.skill_id, scope) in disabled_skills(row.pk)
+    is_off = row is not None and (listing.skill_id, scope) in disabled_of(row.pk, DisabledItem.Kind.SKILL)
     if is_off is (verb == "disable"):
         return say(caller.language, "already_off" if is_off else "already_on", name=listing.name)
     now_off = toggle_skill(listing.skill_id, scope, caller.workspace, utcnow())

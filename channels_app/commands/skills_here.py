@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from agents_app.config.agents import AgentConfig
 from agents_app.config.command_names import LEVELS, Level
+from agents_app.disabled_items import disabled_of
+from agents_app.models import DisabledItem
 from agents_app.skill_commands import SkillCommand, skill_commands
 from agents_app.skills_in_effect import listed_skills
 from channels_app.commands.asking import Caller
@@ -59,7 +61,9 @@ def skills_here(caller: Caller) -> SkillsHere:
 
 
 def _of_agent(agent: AgentConfig, standing: Standing) -> SkillsHere:
-    found, warnings = skill_commands(listed_skills(agent, standing.workspace_pk, standing.root))
+    found, warnings = skill_commands(
+        listed_skills(agent, disabled_of(standing.workspace_pk, DisabledItem.Kind.SKILL), standing.root)
+    )
     words = {each.command: _word(each) for each in found if not each.extends}
     namesakes = {each.command: _verbs(each) for each in found if each.extends}
     return SkillsHere(words, namesakes, tuple(warnings))

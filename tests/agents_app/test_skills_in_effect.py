@@ -82,7 +82,7 @@ def test_levels(access: str, there: list[str], home: HomeLayout, workspace: Path
         write_skill(home.global_skills / name, requiresAccess=level)
     listed = ("any", "low", "middle", "high")
     assert ids(workspace, workspace_pk, *listed, access=access) == there
-    assert len(listed_skills(agent(skills=listed), workspace_pk, workspace)) == 4
+    assert len(listed_skills(agent(skills=listed), frozenset(), workspace)) == 4
 
 
 def test_the_skills_of_an_agents_folder(home: HomeLayout, workspace: Path, workspace_pk: int) -> None:
