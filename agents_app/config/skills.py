@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from agents_app.config.agent_yaml import Scope
 from agents_app.config.declarations import ParamField, read_declarations
@@ -154,7 +155,7 @@ def _load(skill_id: str, scope: Scope, folder: Path, home: HomeLayout) -> Skill:
     )
 
 
-def _described(file: SkillFile) -> dict:
+def _described(file: SkillFile) -> dict[str, Any]:
     names = ("name", "description", "body", "command", "verbs", "user_invocable", "model_invocable", "requires")
     return {name: getattr(file, name) for name in names}
 
