@@ -53,7 +53,8 @@ class Place:
 class Outfit:
     """What an agent holds in a place, whatever model answers.
 
-    tools: those that need no session; session_tools are made for one. listed_skills: also those that the session's access level does not reach. sections: of the system prompt.
+    tools: those that need no session; session_tools are made for one. listed_skills: also those that the session's
+    access level does not reach. sections: of the system prompt.
     """
 
     agent: AgentConfig

@@ -54,6 +54,12 @@ def read_document(path: Path) -> Document | None:
     return _DOCUMENTS.get(path)
 
 
+def read_mapping(path: Path) -> Mapping[str, object] | None:
+    """The values of the file alone, see `read_document`."""
+    document = read_document(path)
+    return None if document is None else document.values
+
+
 def parse_document(path: Path, data: bytes) -> Document:
     """The values of this text, with their lines. Raises ConfigFileInvalid."""
     lines: dict[str, int] = {}
