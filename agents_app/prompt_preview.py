@@ -69,7 +69,7 @@ def _vision(agent: AgentConfig, workspace: Path) -> tuple[bool, str | None]:
     try:
         return choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, workspace).vision, None
     except HaloError as error:
-        return True, error.message
+        return agent.image is not False, error.message
 
 
 def _section(section: Section) -> dict[str, Any]:

@@ -66,13 +66,16 @@ def skill_lines(skills: Sequence[Skill]) -> list[SkillLine]:
     return [SkillLine(_named(skill), skill.description) for skill in skills if skill.model_invocable]
 
 
-def activation(skill: Skill, values: SkillValues, part: int = 1) -> str:
-    """What `activate_skill` answers: the skill, or this part of a long one; after its end the files beside it."""
+def activation(skill: Skill, values: SkillValues, part: int = 1, most: int = MODEL_CHARS) -> str:
+    """What `activate_skill` answers: the skill, or this part of a long one; after its end the files beside it.
+
+    most: characters that a result may have on its way to the model.
+    """
     body = _filled(skill, "", values)
     whole = f"# Skill: {skill.name}\n\n{body}{_files_section(skill.folder)}"
-    if len(whole) <= MODEL_CHARS:
+    if len(whole) <= most:
         return whole
-    parts = _parts(whole, MODEL_CHARS - _FRAME_CHARS)
+    parts = _parts(whole, most - _FRAME_CHARS)
     if part > len(parts):
         return f"The skill '{skill.skill_id}' has {len(parts)} parts; there is no part {part}."
     return f"{parts[part - 1].rstrip()}\n\n{_onwards(skill, part, len(parts))}".rstrip()

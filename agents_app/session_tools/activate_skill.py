@@ -43,4 +43,5 @@ class ActivateSkill(SessionTool):
         return named[0]
 
     def _read(self, skill: Skill, part: int) -> str:
-        return activation(skill, self._in_force.skill_values, part)
+        given = self._in_force
+        return activation(skill, given.skill_values, part, given.limits.model_chars)

@@ -64,7 +64,7 @@ def test_a_value_through_its_life(home: HomeLayout, workspace: Path, client: Cli
 def test_a_key_is_used_and_never_shown(home: HomeLayout, client: Client) -> None:
     done(client, "PATCH", scope="global", key=API_KEY, value=KEY)
     assert field(client, "anthropic", "api_key")["value"] == "AK****ST"
-    (default,) = client.get("/api/agent-configs").json()["agents"]
+    default = client.get("/api/agent-configs").json()["agents"][0]
     assert default["model"]["provider"] == "anthropic"
     shown = client.get(PATH).json()["settings"]
     assert shown == {"models": {"anthropic": {"secrets": {"api_key": "AK****ST"}}}}

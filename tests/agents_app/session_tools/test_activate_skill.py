@@ -1,20 +1,18 @@
 """`activate_skill`: which skills the model may read, and what it reads."""
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from agents_app.config.skills import load_skill
 from agents_app.held_session import HeldSession
+from agents_app.in_force import Place, in_force
 from agents_app.session_tools import session_tools
 from agents_app.tools.base import ToolContext, ToolResult
 from agents_app.tools.problems import WARN_MARKER
 from agents_app.tools.result import cap_for_model
 from halo_project.layout import HomeLayout
-from sessions_app.models import AgentSession
-from tests.agents_app.config.support import agent, write, write_skill, write_yaml
+from tests.agents_app.config.support import write, write_agent, write_skill, write_yaml
 
 
 @pytest.fixture
@@ -31,10 +29,10 @@ def skills(home: HomeLayout) -> Path:
 
 
 def tools(home: HomeLayout, workspace: Path, *names: str) -> dict[str, Any]:
-    session = AgentSession(session_id="root", access_level="full", working_dir=str(workspace / "src"))
-    held = cast(HeldSession, SimpleNamespace(workspace=workspace, session=session))
-    found = [load_skill(name, workspace, home) for name in names]
-    return session_tools(held, agent(agent_id="aide", name="Aide"), found)
+    write_agent(home.global_agents / "aide", name="Aide", skills=list(names))
+    held = HeldSession.__new__(HeldSession)  # nothing of a session is asked for here but what is in force in it
+    held.in_force = in_force(Place("aide", workspace, working_dir=workspace / "src"))
+    return session_tools(held, held.in_force)
 
 
 async def activate(home: HomeLayout, workspace: Path, **args: Any) -> ToolResult:
