@@ -52,6 +52,11 @@ def compacted(count: int, *, manual: bool) -> str:
     )
 
 
+def output_so_far(output: str) -> str:
+    """What follows the sentence of an interrupted call that had said something already."""
+    return f"\nOutput so far:\n{output}" if output else ""
+
+
 def bad_input(tool: str, problem: str) -> str:
     return f"Error: {tool} was not run: {problem} Send the call again with complete, valid JSON arguments."
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 
 from agents_app.engine import texts
 from agents_app.engine.control import CutOff
@@ -12,10 +13,10 @@ from agents_app.engine.transcript import Transcript
 from agents_app.runtimes.base import Reply, ToolCall
 from agents_app.tools.base import Tool, ToolContext, ToolResult
 from agents_app.tools.problems import ERROR_MARKER
-from agents_app.tools.result import cap_for_model, cap_for_ui
+from agents_app.tools.result import cap_for_model, cap_for_ui, clean_text
 from sessions_app.events import ToolFinished
 from sessions_app.messages import Block
-from sessions_app.raw_repair import interrupted_result
+from sessions_app.raw_repair import INTERRUPTED_RESULT, interrupted_result
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class ToolBatch:
         self._context = context
         self._detector = detector
         self._results: dict[str, Block] = {}
+        self._left: dict[str, str] = {}
 
     async def run(self) -> None:
         """Run all calls; returns when each has its result. Cancelling ends the tools and leaves calls open."""
@@ -55,12 +57,13 @@ class ToolBatch:
         for call in self._calls:
             if call.id in self._results:
                 continue
-            shown, told = texts.CALL_CUT_UI, None
+            shown, told = texts.CALL_CUT_UI, INTERRUPTED_RESULT
             if reason is CutOff.SHUTDOWN:
                 shown = texts.COMMAND_CUT_RESTART if call.name == "shell_exec" else texts.CALL_CUT_RESTART
                 told = shown
-            block = interrupted_result(call.id, told) if told else interrupted_result(call.id)
-            self._land(call, block, shown, None)
+            so_far = texts.output_so_far(clean_text(self._left.get(call.id, "")))
+            block = interrupted_result(call.id, cap_for_model(told + so_far))
+            self._land(call, block, cap_for_ui(shown + so_far), None)
 
     async def _run_one(self, call: ToolCall) -> None:
         started = time.monotonic()
@@ -82,7 +85,8 @@ class ToolBatch:
         if tool is None:
             return _error(texts.unknown_tool(call.name, sorted(self._tools)))
         try:
-            return await tool.run(call.input, replace(self._context, tool_use_id=call.id))
+            leave = partial(self._left.__setitem__, call.id)
+            return await tool.run(call.input, replace(self._context, tool_use_id=call.id, leave_output=leave))
         except Exception as error:  # a tool's fault must not end the round; the model and the log both hear of it
             logger.exception("tool %s failed", call.name)
             return _error(f"Error: {type(error).__name__}: {error}")

@@ -75,6 +75,10 @@ def _as_it_is(text: str) -> str:
     return text
 
 
+def _nowhere(text: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxRules:
     """What the installation's settings (`general.sandbox.*`) add to the built-in rules of the lower access levels.
@@ -95,7 +99,7 @@ class ToolContext:
 
     workspace: absolute. home: the user's. halo_home: Halo's own folder, of which lower access levels see only a part
     (default `<home>/.halo`). environ: what commands inherit, before Halo's own secrets are taken out. tool_use_id: the
-    call that runs, unique within its session.
+    call that runs, unique within its session. leave_output: where a call that is cancelled leaves what it has so far.
 
     For the levels below full: sandboxed: commands can be run in a sandbox here; without one they are refused.
     other_workspaces: folders of the installation's other workspaces, which are hidden. private_addresses: `web_fetch`
@@ -111,6 +115,7 @@ class ToolContext:
     shutting_down: Callable[[], bool] = _never
     halo_home: Path | None = None
     tool_use_id: str = ""
+    leave_output: Callable[[str], None] = field(default=_nowhere, repr=False)
     environ: Mapping[str, str] = field(default_factory=child_environment, repr=False)
     sandboxed: bool = False
     rules: SandboxRules = SandboxRules()

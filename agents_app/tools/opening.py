@@ -10,9 +10,14 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from agents_app.tools.hard_links import TooManyToTell
 from agents_app.tools.paths import Target
 from agents_app.tools.problems import ToolFailure, failure_of
 
+_SECOND_NAME = (
+    'Error: access denied: "{}" has more than one name (a hard link), and is, or may be, a file that this session must '
+    "not see."
+)
 # Without O_NONBLOCK, opening a named pipe waits for its other end for ever.
 _COMMON = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -37,12 +42,23 @@ def open_folder(target: Target) -> int:
 
 
 def _regular(descriptor: int, target: Target, mode: str) -> BinaryIO:
-    kind = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(kind):
+    status = os.fstat(descriptor)
+    kind = status.st_mode
+    if stat.S_ISREG(kind) and not _is_hidden(status, target):
         return cast(BinaryIO, os.fdopen(descriptor, mode))
     os.close(descriptor)
+    if stat.S_ISREG(kind):
+        raise ToolFailure(_SECOND_NAME.format(target.shown))
     what = "a folder; file_list shows what is in it" if stat.S_ISDIR(kind) else "a device, pipe or socket, not a file"
     raise ToolFailure(f'Error: "{target.shown}" is {what}.')
+
+
+def _is_hidden(status: os.stat_result, target: Target) -> bool:
+    """Whether an opened file is a hidden one under another name; also when that cannot be told in reasonable time."""
+    try:
+        return target.root is not None and target.masks.hides_file(status)
+    except TooManyToTell:
+        return True
 
 
 def _open(target: Target, flags: int, make_parents: bool = False) -> int:

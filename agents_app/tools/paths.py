@@ -1,15 +1,15 @@
 """From the path a model wrote to the one that may be opened: resolution, then the access check.
 
 Full access has no restriction. Below it the check is made on the real path, and what it returns is opened link by link
-from its allowed root (`opening`), so that nothing put in place after the check leads out. The sandbox that lower levels
-will run commands in is a matter of its own; these checks hold without it.
+from its allowed root (`opening`), so that nothing put in place after the check leads out. The sandbox that commands run
+in is a matter of its own; these checks hold with and without it, and are stricter.
 """
 
 import os
 from dataclasses import dataclass
 
 from agents_app.tools.base import ToolContext
-from agents_app.tools.masks import NO_MASKS, Masks, masks_for
+from agents_app.tools.masks import NO_MASKS, Masks, contains, halo_home_of, masks_for
 from agents_app.tools.problems import ToolFailure, ToolWarning
 
 
@@ -64,14 +64,14 @@ def _target(raw: str, context: ToolContext, *, write: bool) -> Target:
         return Target(raw, path)
     real = os.path.realpath(path)
     workspace = os.path.realpath(context.workspace)
-    halo_home = context.halo_home or context.home / ".halo"
-    masks = masks_for(context.workspace, context.home, halo_home)
+    masks = masks_for(context)
     if write and context.access == "readonly":
         raise ToolFailure(f'Error: access denied: "{raw}" cannot be changed, this session may only read.')
-    roots = [workspace] if write else [workspace, os.path.realpath(halo_home / "global")]
-    for root in roots:
-        if real == root or real.startswith(root.rstrip("/") + "/"):
-            if masks.hides(real):
+    shared = os.path.realpath(halo_home_of(context) / "global")
+    shared_is_read_only = write and contains(shared, real) and not contains(shared, workspace)
+    for root in [workspace] if write else [workspace, shared]:
+        if contains(root, real):
+            if masks.hides(real) or shared_is_read_only:
                 break
             return Target(raw, real, root, masks)
     raise ToolFailure(f"Error: access denied: {_named(raw, path, real)} is outside what this session may use.")

@@ -46,6 +46,13 @@ def members(pgid: int, mark: str = "", start_time: str = "") -> list[Row]:
     return [row for row in rows if row.pid in inside]
 
 
+def term_kept(keeper: int, start_time: str = "") -> None:
+    """TERM to everything below the leader of a command, not to itself: it takes all down with it. For a thread."""
+    for row in members(keeper, start_time=start_time):
+        if row.pid != keeper:
+            _signal(row, signal.SIGTERM)
+
+
 def kill_all(pgid: int, mark: str = "", start_time: str = "") -> bool:
     """KILL until nothing of the command is left; False when something would not die. Blocks up to a second or two."""
     for _ in range(_KILL_ROUNDS):

@@ -22,6 +22,7 @@ from agents_app.tools.process_tree import (
     members,
     signal_group,
     start_time_of,
+    term_kept,
 )
 
 TERM_GRACE_S = 0.7
@@ -56,9 +57,15 @@ async def run(
     stdout: Sink,
     stderr: Sink,
     watch: ProcessWatch,
+    descriptors: Sequence[int] = (),
+    keeper: bool = False,
 ) -> Outcome:
-    """Run to the end. Raises OSError when it cannot be started. Cancelling kills the tree before it is passed on."""
-    command = _Command(argv, cwd, environ, stdout, stderr, watch)
+    """Run to the end. Raises OSError when it cannot be started. Cancelling kills the tree before it is passed on.
+
+    descriptors: open files to hand on. keeper: the leader is a sandbox, whose end is the end of all in it: TERM goes to
+    the others only, and nothing lives on after it.
+    """
+    command = _Command(argv, cwd, environ, stdout, stderr, watch, descriptors, keeper)
     try:
         command.open()
         return await command.wait(timeout_s)
@@ -77,7 +84,10 @@ class _Command:
         stdout: Sink,
         stderr: Sink,
         watch: ProcessWatch,
+        descriptors: Sequence[int],
+        keeper: bool,
     ):
+        self._keeper = keeper
         self._mark = secrets.token_hex(12)
         self._sinks = (stdout, stderr)
         self._watch = watch
@@ -94,6 +104,7 @@ class _Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=descriptors,
             bufsize=0,
         )
 
@@ -150,6 +161,9 @@ class _Command:
         await asyncio.wait({pipe.ended for pipe in self._pipes}, timeout=DRAIN_S)
 
     async def _survivors(self) -> tuple[str, ...]:
+        if self._keeper:
+            await asyncio.to_thread(kill_all, self._pid, self._mark, self._start_time)
+            return ()
         if signal_group(self._pid, 0) or not all(pipe.ended.done() for pipe in self._pipes):
             await asyncio.sleep(_POLL_S)  # the tail of a pipeline is often just about to end
         # Looked for even when group and pipes are gone: `setsid … >/dev/null &` may have left both by now.
@@ -159,10 +173,17 @@ class _Command:
     async def _kill(self) -> None:
         """TERM to the group, a moment to obey, KILL to whatever of the tree is left."""
         self._over = True
-        if signal_group(self._pid, signal.SIGTERM) and not await self._gone_within(TERM_GRACE_S):
+        if await self._term() and not await self._gone_within(TERM_GRACE_S):
             signal_group(self._pid, signal.SIGKILL)
         await asyncio.to_thread(kill_all, self._pid, self._mark, self._start_time)
         await self._reaped_within(_REAP_S)
+
+    async def _term(self) -> bool:
+        """Ask the group to end; False when there is none any more."""
+        if not self._keeper:
+            return signal_group(self._pid, signal.SIGTERM)
+        await asyncio.to_thread(term_kept, self._pid, self._start_time)
+        return signal_group(self._pid, 0)
 
     async def _gone_within(self, seconds: float) -> bool:
         """True as soon as the group is gone. It also counts dead members nobody has reaped: look closer, but rarely."""

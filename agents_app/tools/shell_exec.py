@@ -1,28 +1,42 @@
-"""`shell_exec`: a command line in the workspace. Running and ending processes is `processes`; here are the answers."""
+"""`shell_exec`: a command line in the workspace, below full access in a sandbox. Here are the answers.
+
+Running and ending processes is `processes`, the sandbox is `sandbox`.
+"""
 
 import asyncio
 import errno
+import logging
 import os
 import signal
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from agents_app.engine.texts import COMMAND_CUT_RESTART
 from agents_app.tools import processes
-from agents_app.tools.base import BaseTool, ToolContext
-from agents_app.tools.environment import command_environment
+from agents_app.tools.base import AccessLevel, BaseTool, ToolContext, ToolLimits
+from agents_app.tools.environment import command_environment, sandbox_environment
 from agents_app.tools.pipes import Budget, Kept
 from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.result import megabytes
+from agents_app.tools.sandbox import NO_SANDBOX, NOT_SET_UP, prepare
+from agents_app.tools.threads import in_thread_to_end
+
+logger = logging.getLogger(__name__)
 
 NOT_RUN = "Error: command not run — the server is shutting down. Safe to re-issue after the restart if still needed."
 _BACKGROUND = "nohup <command> > run.log 2>&1 &"
 # The signal that ends the command may arrive before the one that tells us of the shutdown.
 _FLAG_WAIT_S = 0.5
 _FLAG_POLL_S = 0.02
+_CONFINED = {
+    "workspace": "This session can change the workspace and, until the command ends, /tmp; all else is read-only. ",
+    "readonly": "This session can read but change nothing, and has no network; /tmp is empty and its own. ",
+}
 
 
 class ShellExec(BaseTool):
-    """Offered at every level but run only at full access: the lower ones need a sandbox, and without it are refused."""
+    """Below full access a command that cannot be sandboxed is refused, never run without. confined: says so."""
 
     name = "shell_exec"
     input_schema: ClassVar[dict[str, Any]] = {
@@ -31,13 +45,22 @@ class ShellExec(BaseTool):
         "required": ["command"],
     }
 
+    def __init__(self, limits: ToolLimits | None = None, access: AccessLevel = "full"):
+        super().__init__(limits)
+        self._access = access
+
     @property
     def description(self) -> str:
+        longer = (
+            f"start what may take longer in the background (`{_BACKGROUND}`) and look at its log with later calls. "
+            if self._access == "full"
+            else "with everything that it started: nothing can be left in the background. " + _CONFINED[self._access]
+        )
         return (
             "Run a shell command in the workspace: build, test, install, git, pipelines. For reading, writing, editing "
             "and searching files use the tools made for it. There is no terminal and no input: pass flags such as "
             f"`-y` instead of answering questions. A command is ended after {self.limits.shell_timeout_s:g} seconds; "
-            f"start what may take longer in the background (`{_BACKGROUND}`) and look at its log with later calls. "
+            f"{longer}"
             "Only the first 8000 characters of the output reach you: send long output to a file and search that."
         )
 
@@ -45,40 +68,78 @@ class ShellExec(BaseTool):
         command = args["command"].strip()
         if not command or "\0" in command:
             raise ToolWarning("Error: the command is empty or holds a NUL character.")
-        if context.access != "full":
-            raise ToolFailure(
-                "Error: command not run: this session has limited access, and commands need a sandbox for that, which "
-                "is not available here. Use the file and search tools, or ask for full access."
-            )
+        if context.access != "full" and not context.sandboxed:
+            raise ToolFailure(NO_SANDBOX)
         if context.shutting_down():
             raise ToolWarning(NOT_RUN)
-        return await _run(command, context)
+        return await _Run(command, context).answer()
 
 
-async def _run(command: str, context: ToolContext) -> str:
-    budget = Budget(context.limits.shell_output_bytes)
-    stdout, stderr = Kept(budget), Kept(budget)
-    try:
-        outcome = await processes.run(
-            [_shell(), "-c", command],
-            cwd=str(context.workspace),
-            environ=command_environment(context.environ),
-            timeout_s=context.limits.shell_timeout_s,
-            stdout=stdout,
-            stderr=stderr,
-            watch=context.processes,
+class _Run:
+    """One command, from the line as the model wrote it to the text of its result."""
+
+    def __init__(self, command: str, context: ToolContext):
+        self._command = command
+        self._filled = context.fill_in(command)
+        self._context = context
+        self._budget = Budget(context.limits.shell_output_bytes)
+        self._stdout, self._stderr = Kept(self._budget), Kept(self._budget)
+
+    async def answer(self) -> str:
+        argv = [_shell(), "-c", self._filled]
+        try:
+            if self._context.access == "full":
+                outcome = await self._run(argv, command_environment(self._context.environ))
+            else:
+                outcome = await self._run_sandboxed(argv)
+        except OSError as error:
+            raise _not_started(error, self._context) from error
+        except asyncio.CancelledError:
+            self._context.leave_output(self._output())
+            raise
+        if self._filled != self._command:  # a command line that is shown must not tell what was filled in
+            outcome = replace(outcome, survivors=tuple(" ".join(each.split()[:2]) for each in outcome.survivors))
+        return await _answer(self._command, outcome, self._output(), self._context)
+
+    async def _run(
+        self, argv: list[str], environ: dict[str, str], descriptors: Sequence[int] = (), keeper: bool = False
+    ) -> processes.Outcome:
+        return await processes.run(
+            argv,
+            cwd=str(self._context.workspace),
+            environ=environ,
+            timeout_s=self._context.limits.shell_timeout_s,
+            stdout=self._stdout,
+            stderr=self._stderr,
+            watch=self._context.processes,
+            descriptors=descriptors,
+            keeper=keeper,
         )
-    except OSError as error:
-        raise _not_started(error, context) from error
-    output = output_text(stdout.text(), stderr.text())
-    if budget.exceeded:
-        output += f"\n[Output cut: only the first {megabytes(context.limits.shell_output_bytes)} were kept.]"
-    return await _answer(command, outcome, output, context)
+
+    async def _run_sandboxed(self, argv: list[str]) -> processes.Outcome:
+        environ = sandbox_environment(self._context.environ, str(self._context.home))
+        ready = await in_thread_to_end(prepare, argv, self._context)
+        try:
+            outcome = await self._run(ready.argv, environ, ready.descriptors, keeper=True)
+            if outcome.returncode and not outcome.killed and not ready.ran():
+                logger.warning("a sandbox could not be set up: %s", self._stderr.text()[:2_000])
+                raise ToolFailure(NOT_SET_UP)
+        finally:
+            ready.close()
+        code = outcome.returncode or 0
+        # The sandbox passes a signal on as a number, as a shell does.
+        return replace(outcome, returncode=128 - code) if code > 128 else outcome
+
+    def _output(self) -> str:
+        output = output_text(self._stdout.text(), self._stderr.text())
+        if self._budget.exceeded:
+            output += f"\n[Output cut: only the first {megabytes(self._context.limits.shell_output_bytes)} were kept.]"
+        return output
 
 
 async def _answer(command: str, outcome: processes.Outcome, output: str, context: ToolContext) -> str:
     if outcome.timed_out:
-        raise ToolFailure(_timed_out(context.limits.shell_timeout_s, output))
+        raise ToolFailure(_timed_out(context, output))
     code = outcome.returncode
     if code == 0:
         return (output or "(no output)") + _survivors(outcome)
@@ -105,10 +166,12 @@ def output_text(stdout: str, stderr: str) -> str:
     return (stdout + errors).rstrip().lstrip("\r\n")
 
 
-def _timed_out(seconds: float, output: str) -> str:
+def _timed_out(context: ToolContext, output: str) -> str:
+    seconds = context.limits.shell_timeout_s
+    way = f" For longer work use `{_BACKGROUND}` and look at the log." if context.access == "full" else ""
     return (
-        f"Command failed: it ran longer than {seconds:g} seconds and was ended, with everything it had started. For "
-        f"longer work use `{_BACKGROUND}` and look at the log.\nOutput so far:\n{output or '(none)'}"
+        f"Command failed: it ran longer than {seconds:g} seconds and was ended, with everything it had started.{way}"
+        f"\nOutput so far:\n{output or '(none)'}"
     )
 
 

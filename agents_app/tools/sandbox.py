@@ -1,0 +1,92 @@
+"""One command line in a sandbox: the arguments for bubblewrap, and whether it came as far as running the command.
+
+What the command sees is `sandbox_mounts`, whether there is a bubblewrap `sandbox_trial`. The arguments go through a
+file, so that neither a process list nor an error shows them.
+"""
+
+import os
+from dataclasses import dataclass
+
+from agents_app.tools.base import ToolContext
+from agents_app.tools.hard_links import TooManyToTell
+from agents_app.tools.masks import masks_for
+from agents_app.tools.problems import ToolFailure
+from agents_app.tools.sandbox_mounts import Mounts, mounts_for
+from agents_app.tools.sandbox_trial import BASE_MOUNTS, SandboxProgram, sandbox_trial
+from agents_app.tools.threads import Cancelled
+
+NO_SANDBOX = (
+    "Error: command not run: this session has limited access, so commands run in a sandbox, and there is none on this "
+    "machine. Use the file and search tools. Whoever runs Halo can install bubblewrap (`halo doctor` tells what is "
+    "missing), or give this session full access."
+)
+NOT_SET_UP = (
+    "Error: command not run: its sandbox could not be set up just now. Try again; if that fails too, whoever runs Halo "
+    "finds the reason in the log."
+)
+_NO_PLACE = (
+    "Error: command not run: this workspace lies among Halo's own files, where only full access can run commands. Use "
+    "a workspace elsewhere."
+)
+_TOO_MANY = (
+    "Error: command not run: files that this session must not see have second names (hard links), and the workspace "
+    "holds too many files to look for them. Use the file and search tools, or a smaller workspace."
+)
+
+
+@dataclass(slots=True)
+class Sandboxed:
+    """A command line ready to be started, once, with its descriptors handed on. `close` is due whatever happened."""
+
+    argv: list[str]
+    descriptors: list[int]
+    _report: int
+
+    def ran(self) -> bool:
+        """True when the command itself was started, whatever became of it. Ask after the end, before `close`."""
+        return b'"exit-code"' in os.pread(self._report, 4096, 0)
+
+    def close(self) -> None:
+        while self.descriptors:
+            os.close(self.descriptors.pop())
+
+
+def prepare(cancelled: Cancelled, argv: list[str], context: ToolContext) -> Sandboxed:
+    """For a thread. Raises ToolFailure when the command must not be run here."""
+    program = sandbox_trial().program
+    if program is None:
+        raise ToolFailure(NO_SANDBOX)
+    masks = masks_for(context)
+    if masks.hides(os.path.realpath(context.workspace)):
+        raise ToolFailure(_NO_PLACE)
+    try:
+        mounts = mounts_for(context, masks)
+    except TooManyToTell:
+        raise ToolFailure(_TOO_MANY) from None
+    ready = _ready(program, argv, context, mounts)
+    if cancelled:  # nobody is left to close it
+        ready.close()
+    return ready
+
+
+def _ready(program: SandboxProgram, argv: list[str], context: ToolContext, mounts: Mounts) -> Sandboxed:
+    no_network = context.access == "readonly" or not context.rules.network
+    arguments = [
+        *program.flags,
+        *(["--unshare-net"] if no_network else []),
+        *BASE_MOUNTS,
+        *mounts.arguments,
+        *("--chdir", os.path.realpath(context.workspace)),
+    ]
+    report = _file(b"", mounts.descriptors)
+    given = _file(b"".join(os.fsencode(argument) + b"\0" for argument in arguments), mounts.descriptors)
+    command = [program.path, "--args", str(given), "--json-status-fd", str(report), "--", *argv]
+    return Sandboxed(command, mounts.descriptors, report)
+
+
+def _file(content: bytes, descriptors: list[int]) -> int:
+    descriptor = os.memfd_create("halo", os.MFD_CLOEXEC)
+    descriptors.append(descriptor)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

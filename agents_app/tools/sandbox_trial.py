@@ -1,0 +1,107 @@
+"""Whether commands can be run in a sandbox on this machine: found out by running one, not by looking for a program.
+
+bubblewrap may be installed and yet be unable to make a sandbox: in a container, or where the system forbids user
+namespaces to programs it does not know (Ubuntu's AppArmor rule).
+"""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+
+from agents_app.tools.environment import UNATTENDED
+
+_SECONDS = 15.0
+_BASE = (
+    "--unshare-user", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--hostname", "sandbox", "--die-with-parent",
+)  # fmt: skip
+# Started as root, a command would pass for root; it is shown an ordinary number instead.
+_ROOT = ("--uid", "1000", "--gid", "1000")
+# A user namespace inside the sandbox would lay more of the kernel open. Older versions do not know this.
+_STRICT = ("--disable-userns",)
+# Read-only also /proc: the settings of the kernel in it can be written by whoever started out as root.
+BASE_MOUNTS = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
+
+
+# No process or no memory just now.
+_PASSING = (errno.EAGAIN, errno.ENOMEM)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxProgram:
+    """A bubblewrap that works. flags: those that every sandbox here is made with."""
+
+    path: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of it. reason: for the person who runs Halo, why there is none and what helps; empty otherwise."""
+
+    program: SandboxProgram | None
+    reason: str = ""
+    for_now: bool = False
+
+
+_known: Trial | None = None
+_lock = threading.Lock()
+
+
+def sandbox_trial() -> Trial:
+    """The answer for this process. Blocks up to half a minute at the first call: for a thread.
+
+    A failure that may pass (no process could be started just now) is not kept: the next call tries again.
+    """
+    global _known
+    with _lock:
+        if _known is None:
+            trial = try_sandbox()
+            if trial.for_now:
+                return trial
+            _known = trial
+        return _known
+
+
+def try_sandbox(program: str | None = None) -> Trial:
+    """As `sandbox_trial`, anew. program: the path of bubblewrap; looked for when None."""
+    found = program or shutil.which("bwrap")
+    if not sys.platform.startswith("linux"):
+        return Trial(None, "Sandboxes need Linux; on this system only full access can run commands.")
+    if found is None:
+        return Trial(None, "bubblewrap is not installed. Install the package bubblewrap and restart Halo.")
+    flags = (*_BASE, *(_ROOT if os.geteuid() == 0 else ()))
+    trial = Trial(None)
+    for attempt in ((*flags, *_STRICT), flags):
+        trial = _run(found, attempt)
+        if trial.program or trial.for_now:
+            break
+    return trial
+
+
+def _run(program: str, flags: tuple[str, ...]) -> Trial:
+    try:
+        done = subprocess.run(
+            [program, *flags, "--unshare-net", *BASE_MOUNTS, "--tmpfs", "/tmp", "--", "/bin/sh", "-c", "exit 42"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_SECONDS,
+            env={"PATH": os.environ.get("PATH", os.defpath), **UNATTENDED},
+        )
+    except subprocess.TimeoutExpired:
+        return Trial(None, "bubblewrap did not answer in time. Halo tries again with the next command.", for_now=True)
+    except OSError as error:
+        return Trial(None, f"bubblewrap could not be started: {error}", for_now=error.errno in _PASSING)
+    if done.returncode == 42:
+        return Trial(SandboxProgram(program, flags))
+    said = done.stderr.decode(errors="replace").strip().split("\n")[0][:300]
+    return Trial(
+        None,
+        f"bubblewrap is installed but cannot make a sandbox here ({said}). docs/security.md says how to allow it.",
+        for_now=done.returncode < 0 or "Resource temporarily unavailable" in said or "Cannot allocate" in said,
+    )
