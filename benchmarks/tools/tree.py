@@ -15,7 +15,7 @@ _ENDINGS = (
     *(".html",) * 4, *(".png",) * 3, *(".latin",) * 1,
 )  # fmt: skip
 _TOPS = ("src", "src", "src", "lib", "tests", "docs", "packages/web", "packages/server", "tools", "assets")
-_WORDS = (
+_WORDS = (  # noqa: SIM905
     "def class value import from self result return error message session folder write read count name path total "
     "const let function export default interface string number await async if else for while true false none"
 ).split()
