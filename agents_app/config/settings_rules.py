@@ -109,7 +109,8 @@ class Rules:
         echoed = now is not None and str(value) == str((masked if secret else open_value)(now))
         if echoed or (secret and looks_masked(value)):
             raise SettingRefused(
-                f"`{name}` is shown with stars in it, and these are the stars. Leave it out, or give the whole value.",
+                f"`{name}` comes with stars in place of what is secret. Give the whole value; to leave it as it is, "
+                "change single settings, not all of the file.",
                 code="setting_masked",
             )
 

@@ -5,7 +5,7 @@ left to `settings_view` and `general`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ from agents_app.config.endpoints import RULE
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import BUNDLED, entries, is_folder, read_text
 from agents_app.config.general_fields import GENERAL_FIELDS
-from agents_app.config.registry import Provider, load_registry
+from agents_app.config.registry import Provider, Registry, load_registry
 from agents_app.config.setting_declarations import declared_fields
 from agents_app.config.setting_field import SettingField
 from agents_app.config.settings_file import REFUSED_SEGMENTS
@@ -54,14 +54,16 @@ class Schema:
 
     def at(self, path: tuple[str, ...]) -> SettingField | None:
         """The field whose value stands at this path; also where files of 1.x have it."""
-        return self.by_name.get(".".join(path))
+        found = self.by_name.get(".".join(path))
+        return found if found is not None and path in (found.path, *found.older) else None
 
 
 def load_schema(home: HomeLayout, workspace: Path | None = None) -> Schema:
     """Everything that is declared now. Without a workspace: what the installation itself has."""
     problems: list[str] = []
-    sections = [Section(GENERAL, "general", "General", GENERAL_FIELDS, display_name_zh="常规")]
     registry = load_registry(home)
+    own = tuple(_with_providers(each, registry) for each in GENERAL_FIELDS)
+    sections = [Section(GENERAL, "general", "General", own, display_name_zh="常规")]
     problems += registry.problems.values()
     sections += [_provider(row) for row in sorted(registry.providers.values(), key=lambda row: row.id)]
     layout = WorkspaceLayout(workspace) if workspace is not None else None
@@ -76,6 +78,13 @@ def load_schema(home: HomeLayout, workspace: Path | None = None) -> Schema:
             taken.add(section.namespace)
             sections.append(section)
     return Schema(tuple(sections), tuple(problems))
+
+
+def _with_providers(each: SettingField, registry: Registry) -> SettingField:
+    """The field as it is, but for the one whose choice is that of the providers there are."""
+    if each.name != "general.agent.default_provider":
+        return each
+    return replace(each, type="enum", options=tuple(sorted(registry.providers)))
 
 
 def _names(each: SettingField) -> list[str]:

@@ -194,6 +194,8 @@ def _advice(name: str, schema: Schema) -> dict[str, str | None]:
         return {"suggestion": None, "warning": f"`{name}` is a setting of Halo 1.x that this one has no use for."}
     meant = suggestion(name, schema)
     hint = f" Did you mean `{meant}`?" if meant else ""
+    if meant == name:
+        hint = " Write its parts as blocks, one inside the other."
     return {"suggestion": meant, "warning": f"`{name}` is not a setting Halo knows; it is ignored.{hint}"}
 
 

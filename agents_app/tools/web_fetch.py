@@ -40,7 +40,7 @@ class WebFetch(BaseTool):
         return (
             "Fetch a web address. Returns the status, the content type and the body as text, of which the first "
             f"{limits.web_fetch_bytes // 1024} KB are read and the first {limits.model_chars} characters reach you. "
-            f"Ends after {limits.web_fetch_timeout_s:g} s. To get a whole or a binary file use a download command."
+            f"Ends after {limits.web_fetch_timeout_s:g} seconds. For a whole or a binary file use a download command."
         )
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:

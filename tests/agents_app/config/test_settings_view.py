@@ -93,6 +93,12 @@ class TestSchema:
         (section,) = [each for each in view(halo_home, workspace)["sections"] if each["namespaceId"] == "tavily"]
         assert [each["key"] for each in section["fields"]] == ["only"]
 
+    def test_the_default_provider_is_one_that_there_is(self, halo_home: HomeLayout) -> None:
+        write_yaml(halo_home.settings_yaml, {"general": {"agent": {"default_provider": "nobody"}}})
+        found = field(view(halo_home), "general", "agent.default_provider")
+        assert found["type"] == "enum" and {"anthropic", "openai"} <= set(found["options"])
+        assert "must be one of anthropic," in found["warning"]
+
     def test_declarations_that_do_not_hold_are_named_and_the_others_stay(self, halo_home: HomeLayout) -> None:
         write_skill(halo_home.global_skills / "good", params=[{"key": "a"}])
         write(halo_home.global_skills / "torn" / "config.yaml", "params: [")
@@ -198,6 +204,7 @@ class TestUndeclared:
             ({"models": {"openai": {"api_key": KEY}}}, "models.openai.api_key", "models.openai.secrets.api_key"),
             ({"general": {"qqqqq": 1}}, "general.qqqqq", None),
             ({"general": {"session": 5}}, "general.session", None),
+            ({"general.language": "zh-CN"}, "general.language", "general.language"),
             ({"toplevel": 5}, "toplevel", None),
         ],
     )
