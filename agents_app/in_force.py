@@ -144,7 +144,7 @@ def in_force(place: Place) -> InForce:
 
 def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, *, vision: bool) -> Outfit:
     """`vision`: whether the model that answers sees images. Raises ConfigFileInvalid. Reads files."""
-    tools = tools_for(agent.tools, limits, place.access, vision=vision)
+    tools = tools_for(agent.tools, limits, place.access, vision=vision, sandboxed=is_sandboxed(place.access))
     listed = listed_skills(agent, place.disabled_skills, place.workspace)
     skills = reachable(listed, place.access)
     kinds = session_tool_kinds(agent, skills, root=place.root, access=place.access)
