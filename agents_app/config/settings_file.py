@@ -1,6 +1,7 @@
 """The settings files: `HALO_HOME/secrets/settings.yaml`, and over it `<workspace>/.halo/settings.yaml`, leaf by leaf.
 
-A workspace may come from anyone, so it never sets secrets, where keys are sent, or the limits of the sandbox.
+A workspace may come from anyone, so it never sets secrets, where keys are sent, or the limits of the sandbox, and never
+refers to a variable that holds a provider's key or configures Halo: a prompt of its own could carry it away.
 `<<NAME>>` inside a value stands for an environment variable, read through the lookup that is passed in; an unset one
 stays as it is written, so that a misspelt name shows. Which settings exist is left to those who read them.
 """
@@ -15,11 +16,14 @@ from typing import Literal
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import FileCache
 from agents_app.config.general_fields import GLOBAL_ONLY
+from agents_app.config.registry import load_registry
 from agents_app.config.yaml_file import parse_mapping
+from agents_app.tools.environment import configures_halo
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
 EnvLookup = Callable[[str], str | None]
 Source = Literal["workspace", "global"]
+Tree = Mapping[str, object]
 
 _ENV_NAME = re.compile(r"<<([A-Z_][A-Z0-9_]*)>>")
 REFUSED_SEGMENTS = frozenset({"__proto__", "prototype", "constructor"})
@@ -73,22 +77,54 @@ def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | Non
     """Raises ConfigFileInvalid naming file and line when one of the files is malformed."""
     base = _read(_global_path(home))
     over = _read(_workspace_path(workspace)) if workspace is not None else None
+    guarded = provider_variables(home) if over and _refers(over) else frozenset()
     known = _MERGED.get((home, workspace))
-    if known is not None and known[0] is base and known[1] is over and known[2].env_lookup == env_lookup:
-        return known[2]
-    made = _layered(base, over, env_lookup)
+    if known is not None and known.is_of(base, over, guarded, env_lookup):
+        return known.settings
+    made = _Merged(base, over, guarded, _layered(base, over, guarded, env_lookup))
     if len(_MERGED) >= _MOST_MERGED:
         _MERGED.clear()
-    _MERGED[home, workspace] = (base, over, made)
-    return made
+    _MERGED[home, workspace] = made
+    return made.settings
 
 
-def _layered(base: Mapping[str, object], over: Mapping[str, object] | None, env_lookup: EnvLookup) -> Settings:
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """What was made of two files, for as long as they stay as they are."""
+
+    base: Tree
+    over: Tree | None
+    guarded: frozenset[str]
+    settings: Settings
+
+    def is_of(self, base: Tree, over: Tree | None, guarded: frozenset[str], env_lookup: EnvLookup) -> bool:
+        same = self.base is base and self.over is over and self.guarded == guarded
+        return same and self.settings.env_lookup == env_lookup
+
+
+def provider_variables(home: HomeLayout) -> frozenset[str]:
+    """The environment variables that hold keys of providers."""
+    rows = load_registry(home).providers.values()
+    return frozenset(name for row in rows for secret in row.secrets for name in env_names(secret.default))
+
+
+def refers_to_guarded(value: object, guarded: frozenset[str]) -> bool:
+    """Whether a workspace's value asks for a variable that is not for it: see `provider_variables`."""
+    texts = value if isinstance(value, list | tuple) else [value]
+    names = [name for text in texts if isinstance(text, str) for name in env_names(text)]
+    return any(name in guarded or configures_halo(name) for name in names)
+
+
+def _layered(base: Tree, over: Tree | None, guarded: frozenset[str], env_lookup: EnvLookup) -> Settings:
     if over is None:
         return Settings(base, env_lookup)
     ignored: list[str] = []
-    merged = _merge(base, over, (), ignored)
+    merged = _merge(base, over, (), guarded, ignored)
     return Settings(merged, env_lookup, tuple(ignored), base, over)
+
+
+def _refers(values: Tree) -> bool:
+    return any(_refers(value) if isinstance(value, Mapping) else "<<" in str(value) for value in values.values())
 
 
 def resolve_env(text: str, env_lookup: EnvLookup) -> str:
@@ -151,16 +187,16 @@ def _paths(values: Mapping[str, object], prefix: tuple[str, ...] = ()) -> Iterat
 
 
 def _merge(
-    base: Mapping[str, object], over: Mapping[str, object], prefix: tuple[str, ...], ignored: list[str]
+    base: Tree, over: Tree, prefix: tuple[str, ...], guarded: frozenset[str], ignored: list[str]
 ) -> dict[str, object]:
     merged = dict(base)
     for key, value in over.items():
         path = (*prefix, key)
         below = base.get(key)
-        if is_global_only(path):
+        if is_global_only(path) or refers_to_guarded(value, guarded):
             ignored.append(".".join(path))
         elif isinstance(value, Mapping):
-            merged[key] = _merge(below if isinstance(below, Mapping) else {}, value, path, ignored)
+            merged[key] = _merge(below if isinstance(below, Mapping) else {}, value, path, guarded, ignored)
         elif value is not None and not isinstance(below, Mapping):
             # A single value never replaces a whole block: that would wipe leaves it does not name.
             merged[key] = value
@@ -176,4 +212,4 @@ def is_global_only(path: tuple[str, ...]) -> bool:
 
 _EMPTY: Mapping[str, object] = {}
 _FILES: FileCache[Mapping[str, object]] = FileCache(parse_settings)
-_MERGED: dict[tuple[HomeLayout, Path | None], tuple[Mapping[str, object], Mapping[str, object] | None, Settings]] = {}
+_MERGED: dict[tuple[HomeLayout, Path | None], _Merged] = {}

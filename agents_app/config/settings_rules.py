@@ -11,7 +11,14 @@ from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.general import read_written
 from agents_app.config.masking import is_reference, looks_masked, masked, open_value
 from agents_app.config.setting_field import SettingField
-from agents_app.config.settings_file import REFUSED_SEGMENTS, EnvLookup, env_names, is_global_only, value_at
+from agents_app.config.settings_file import (
+    REFUSED_SEGMENTS,
+    EnvLookup,
+    env_names,
+    is_global_only,
+    refers_to_guarded,
+    value_at,
+)
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema
 from agents_app.config.settings_view import leaves, suggestion
 from agents_app.config.yaml_edit import Value
@@ -35,12 +42,14 @@ class SettingRefused(HaloError):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules for one file. in_workspace: it is a workspace's. current: what the file says now."""
+    """The rules for one file. in_workspace: it is a workspace's. current: what the file says now. guarded: variables
+    that a workspace's file may not refer to."""
 
     schema: Schema
     env_lookup: EnvLookup
     in_workspace: bool
     current: Tree
+    guarded: frozenset[str] = frozenset()
 
     def place(self, name: str) -> Path:
         """The path that a dotted name stands for. Raises BadRequest."""
@@ -98,6 +107,13 @@ class Rules:
         if is_global_only(path) or (declared is not None and declared.global_only):
             raise BadRequest(
                 f"`{name}` is global-only: set it for the whole installation. A workspace cannot change it.",
+                code="setting_global_only",
+            )
+
+        if refers_to_guarded(value, self.guarded):
+            raise BadRequest(
+                f"`{name}` refers to an environment variable that holds a key of a provider or configures Halo, which "
+                "a workspace's file may not. Set it for the whole installation.",
                 code="setting_global_only",
             )
 

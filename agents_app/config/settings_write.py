@@ -18,7 +18,7 @@ import yaml
 
 from agents_app.config.errors import ConfigFileInvalid, shown
 from agents_app.config.files import MAX_FILE_BYTES
-from agents_app.config.settings_file import EnvLookup, parse_settings, value_at
+from agents_app.config.settings_file import EnvLookup, parse_settings, provider_variables, value_at
 from agents_app.config.settings_rules import Rules, SettingRefused
 from agents_app.config.settings_schema import load_schema
 from agents_app.config.settings_view import leaves
@@ -94,7 +94,9 @@ class SettingsFile:
             data = self._read()
             current = parse_settings(self.path, data)
             schema = load_schema(self.home, self.workspace)
-            yield data.decode("utf-8-sig"), Rules(schema, self.env_lookup, self.workspace is not None, current)
+            guarded = provider_variables(self.home)
+            rules = Rules(schema, self.env_lookup, self.workspace is not None, current, guarded)
+            yield data.decode("utf-8-sig"), rules
 
     def _check_place(self) -> None:
         """A link laid in a workspace would have us read, or write, somewhere else."""

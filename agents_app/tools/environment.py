@@ -64,5 +64,9 @@ def _is_for_sandboxes(name: str, value: str) -> bool:
 
 def is_secret(name: str) -> bool:
     """True for variables that configure Halo or hold a model vendor's key; the agent has no business with them."""
-    upper = name.upper()
-    return upper.startswith(_SECRET_PREFIXES) or upper.endswith(_SECRET_SUFFIXES) or upper in _SECRETS
+    return configures_halo(name) or name.upper().endswith(_SECRET_SUFFIXES)
+
+
+def configures_halo(name: str) -> bool:
+    """True for variables of Halo's own, whatever skills and providers there are."""
+    return name.upper().startswith(_SECRET_PREFIXES) or name.upper() in _SECRETS

@@ -69,6 +69,26 @@ def test_a_workspace_may_prefer_a_model(halo_home: HomeLayout, workspace: Path) 
     assert settings.text("general", "agent", "default_provider") == "openai"
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["<<ANTHROPIC_API_KEY>>", "x-<<DEEPSEEK_API_KEY>>-y", "<<HALO_PASSWORD>>", ["<<A>>", "<<OPENAI_API_KEY>>"]],
+)
+def test_a_workspace_asks_for_no_variable_that_holds_a_key_of_ours(written, halo_home, workspace) -> None:
+    over = {"aide": {"params": {"key": written, "other": "<<TAVILY_API_KEY>>"}}}
+    settings = merged(halo_home, workspace, {"aide": {"params": {"key": "ours"}}}, over)
+    assert settings.ignored == ("aide.params.key",)
+    assert settings.values == {"aide": {"params": {"key": "ours", "other": "<<TAVILY_API_KEY>>"}}}
+    assert merged(halo_home, workspace, over, {}).written("aide", "params", "key") == written
+
+
+def test_a_provider_that_is_installed_later_has_its_key_guarded_too(halo_home: HomeLayout, workspace: Path) -> None:
+    over = {"aide": {"params": {"key": "<<ACME_TOKEN>>"}}}
+    assert merged(halo_home, workspace, {}, over).ignored == ()
+    row = {"id": "acme", "runtime": "openai-chat", "secrets": [{"key": "api_key", "default": "<<ACME_TOKEN>>"}]}
+    write_yaml(halo_home.installed_models / "acme.yaml", row)
+    assert load_settings(halo_home, NO_ENV, workspace).ignored == ("aide.params.key",)
+
+
 def test_no_files(halo_home: HomeLayout, tmp_path: Path) -> None:
     assert load_settings(halo_home, NO_ENV, tmp_path / "nowhere").values == {}
     write(halo_home.settings_yaml, "")

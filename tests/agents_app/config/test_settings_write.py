@@ -186,6 +186,15 @@ class TestOfAWorkspace:
         theirs.set("tavily.params.api_key", "<<TAVILY_API_KEY>>")
         assert says(theirs) == {"tavily": {"params": {"api_key": "<<TAVILY_API_KEY>>"}}}
 
+    @pytest.mark.parametrize("value", ["<<ANTHROPIC_API_KEY>>", "a<<HALO_PASSWORD>>", ["<<OPENAI_API_KEY>>"]])
+    def test_no_reference_to_a_key_of_ours(self, value: Any, theirs: SettingsFile) -> None:
+        with pytest.raises(BadRequest, match="workspace's file may not") as caught:
+            theirs.set("aide.params.k", value)
+        assert caught.value.code == "setting_global_only"
+        with pytest.raises(BadRequest):
+            theirs.replace_values({"aide": {"params": {"k": value}}})
+        assert not theirs.path.exists()
+
     def test_what_a_hand_wrote_there_can_be_removed(self, theirs: SettingsFile) -> None:
         write_yaml(
             theirs.path, {"general": {"language": "en-US"}, "models": {"anthropic": {"secrets": {"api_key": "x"}}}}
