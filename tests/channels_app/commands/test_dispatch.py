@@ -42,7 +42,8 @@ async def test_a_word_that_is_nobodys_goes_to_the_agent(ask, text):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-async def test_a_bare_command_lists_the_verbs_that_the_level_reaches(ask, level):
+async def test_a_bare_command_lists_the_verbs_that_the_level_reaches(ask, level, write_agent):
+    write_agent("lead")  # without skills
     for noun, verbs in BUILTIN_COMMANDS.items():
         if not verbs:
             continue
@@ -69,10 +70,11 @@ async def test_a_verb_beyond_the_level_is_refused_with_the_level_it_needs(ask, t
     assert f"需要 {needed} 权限" in chinese
 
 
-async def test_a_verb_that_nobody_has_is_answered_with_those_there_are(ask):
+async def test_a_verb_that_nobody_has_is_answered_with_those_there_are(ask, write_agent):
+    write_agent("lead")
     answer = await ask("/session explode `now`")
     assert "has no verb `explode`" in answer.text and "`/session list`" in answer.text
-    answer = await ask("/workspace setup")  # no skill here answers it
+    answer = await ask("/workspace setup")
     assert "has no verb `setup`" in answer.text
 
 
