@@ -4,9 +4,11 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from agents_app.config.command_names import BUILTIN_COMMANDS
+from channels_app.commands.catalogue import commands
+from channels_app.commands.skills_here import NONE
 from tests.admin_ui.wire import SESSION, answer_row, row, text_block, user_row
 from tests.support.halo_process import RunningHalo
 
@@ -29,12 +31,26 @@ def chosen(page: Page) -> str:
 
 
 @pytest.fixture
-def composer(page, open_session):
+def asked(page) -> list[str]:
+    """Halo's own commands are offered, whatever skills an agent has; what was asked for is kept."""
+    found: list[str] = []
+    body = {"commands": [command.to_dict() for command in commands("full", "en", NONE)], "warnings": []}
+
+    def answer(route: Route) -> None:
+        found.append(route.request.url)
+        route.fulfill(json=body)
+
+    page.route("**/api/commands?*", answer)
+    return found
+
+
+@pytest.fixture
+def composer(page, asked, open_session):
     open_session()
     return page.locator("[data-composer]")
 
 
-def test_a_slash_lists_the_commands_and_typing_narrows_them(page, composer):
+def test_a_slash_lists_the_commands_of_this_session_and_typing_narrows_them(page, composer, asked):
     composer.press_sequentially("/")
     expect(options(page)).to_have_count(len(BUILTIN_COMMANDS))
     assert names(page) == [f"/{noun}" for noun in BUILTIN_COMMANDS] and chosen(page) == "/help"
@@ -46,6 +62,12 @@ def test_a_slash_lists_the_commands_and_typing_narrows_them(page, composer):
     composer.press_sequentially("x")
     expect(options(page)).to_have_count(0)
     assert composer.get_attribute("aria-activedescendant") is None
+    (address,) = asked  # once for each command that is begun
+    assert f"sessionId={SESSION}" in address and "projectId=" in address
+    composer.fill("")
+    composer.press_sequentially("/")
+    expect(options(page)).to_have_count(len(BUILTIN_COMMANDS))
+    assert len(asked) == 2
 
 
 def test_a_command_and_its_verb_are_chosen_by_keyboard_and_sent(page, composer):
@@ -71,7 +93,7 @@ def test_a_command_and_its_verb_are_chosen_by_keyboard_and_sent(page, composer):
     expect(composer).to_have_value("")
 
 
-def test_enter_sends_what_stands_there_whole_and_escape_only_closes_the_list(page, open_session):
+def test_enter_sends_what_stands_there_whole_and_escape_only_closes_the_list(page, asked, open_session):
     wire = open_session(running=True)
     composer = page.locator("[data-composer]")
     composer.press_sequentially("/session list")
@@ -153,6 +175,8 @@ def test_a_person_asks_for_help_and_begins_a_new_session_for_real(page: Page, ha
     page.goto(f"{halo_server.url}/")
     expect(page.locator("[data-connection=connected]")).to_be_visible()
     composer = page.locator("[data-composer]")
+    composer.press_sequentially("/")
+    expect(options(page).filter(has_text="/session")).to_be_visible()
     composer.fill("/help")
     composer.press("Enter")
     expect(page.locator("[data-note]")).to_contain_text("/session <verb>")
