@@ -12,8 +12,8 @@ HOME_CREDENTIALS = (
     ".aws", ".azure", ".config/gcloud", ".boto", ".s3cfg", ".kube", ".docker", ".config/containers", ".config/helm",
     ".oci", ".bluemix", ".aliyun", ".tccli", ".config/doctl", ".config/hcloud", ".config/scw", ".config/rclone",
     ".terraform.d/credentials.tfrc.json", ".terraformrc", ".pulumi", ".fly", ".config/fly", ".vercel",
-    ".config/netlify", ".netlify", ".config/heroku", ".ngrok2", ".config/ngrok", ".databrickscfg", ".snowflake", ".kaggle", ".huggingface",
-    ".cache/huggingface/token", ".cache/huggingface/stored_tokens",
+    ".config/netlify", ".netlify", ".config/heroku", ".ngrok2", ".config/ngrok", ".databrickscfg", ".snowflake",
+    ".kaggle", ".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens",
     # code hosting and package registries
     ".gitconfig", ".git-credentials", ".config/git", ".config/gh", ".config/glab-cli", ".config/hub", ".npmrc",
     ".yarnrc", ".yarnrc.yml", ".config/yarn", ".pypirc", ".cargo/credentials", ".cargo/credentials.toml",

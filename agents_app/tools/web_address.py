@@ -1,7 +1,7 @@
-"""Keeps sessions below full access to the public internet: names are resolved here, checked, and the address is pinned.
+"""Keeps `web_fetch` to the public internet: names are resolved here, checked, and the address is pinned.
 
-Pinned, so that a name cannot point to one address for the check and to another for the request. Full access fetches
-whatever the machine can reach.
+Pinned, so that a name cannot point to one address for the check and to another for the request. A proxy resolves by
+itself: what goes through one is checked beforehand, but not pinned.
 """
 
 import asyncio
@@ -41,13 +41,37 @@ async def public_address(host: str, port: int) -> str:
     addresses = [str(entry[4][0]) for entry in found]
     for address in addresses:
         if not is_public(address):
-            raise ToolFailure(f"Error: {host} is not on the public internet; this session has limited access.")
+            raise ToolFailure(
+                f"Error: {host} is not on the public internet. Private and loopback addresses are fetched only where "
+                "the setting general.web_fetch.allow_private is on."
+            )
     return addresses[0]
+
+
+async def check_before_proxy(url: httpx2.URL) -> None:
+    """Raises ToolFailure for a host that is known here and not public. One that only the proxy knows is let through."""
+    try:
+        await public_address(url.host, url.port or 443)
+    except OSError:
+        return
 
 
 def is_public(address: str) -> bool:
     """False for loopback, private, link-local and other special addresses, also when wrapped in IPv6."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
-        parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
+        if parsed.is_site_local:
+            return False
+        parsed = _wrapped(parsed) or parsed
     return parsed.is_global and not parsed.is_multicast
+
+
+def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a router would take out of this one: mapped, 6to4, NAT64, or the old `::a.b.c.d`."""
+    if address in _NAT64 or address in _COMPATIBLE:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")

@@ -3,9 +3,11 @@
 import asyncio
 import ssl
 import zlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.request import getproxies
 
 from agents_app.tools.base import BaseTool, ToolContext
 from agents_app.tools.problems import ToolFailure, ToolWarning
@@ -15,6 +17,8 @@ from agents_app.tools.web_body import ACCEPTED_ENCODINGS, UnknownEncoding, decod
 
 if TYPE_CHECKING:
     import httpx2
+
+    Check = Callable[[httpx2.URL], Awaitable[None]]
 
 _MAX_REDIRECTS = 5
 _HEADERS = {"User-Agent": "Mozilla/5.0 (compatible; Halo web_fetch)", "Accept": "*/*"}
@@ -44,9 +48,12 @@ class WebFetch(BaseTool):
         )
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:
-        if context.access == "readonly":
+        if context.access == "readonly" and not context.sandboxed:
             raise ToolFailure("Error: not fetched: this session may only read files.")
-        request = Wanted(args["url"].strip(), args.get("method", "GET").strip().upper(), _headers(args))
+        url = args["url"].strip()
+        filled = clean_input(context.fill_in(url))
+        headers = _headers(args, context.fill_in)
+        request = Wanted(filled, args.get("method", "GET").strip().upper(), headers, url, filled != url)
         seconds = context.limits.web_fetch_timeout_s
         tls = await in_thread(_tls)
         try:
@@ -58,27 +65,50 @@ class WebFetch(BaseTool):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the model asked for, checked as far as its form goes."""
+    """What the model asked for, checked as far as its form goes.
+
+    shown: the address as it was written, before a skill's parameters were filled in. filled: whether any were.
+    """
 
     url: str
     method: str
     headers: dict[str, str]
+    shown: str
+    filled: bool
+
+    def reason(self, error: Exception) -> str:
+        """Why it failed, without the address if that may hold a key."""
+        return type(error).__name__ if self.filled else str(error) or type(error).__name__
 
 
 async def _fetch(wanted: Wanted, tls: ssl.SSLContext, context: ToolContext) -> str:
     import httpx2
 
-    public_only = context.access != "full"
-    transport = _public_transport(tls) if public_only else None
-    client = httpx2.AsyncClient(verify=tls, transport=transport, trust_env=not public_only, timeout=None)
+    client, check = _client(tls, context)
     try:
         async with client:
             request = client.build_request(wanted.method, wanted.url, headers=wanted.headers)
-            return await _follow(client, request, context.limits.web_fetch_bytes)
+            return await _follow(client, request, context.limits.web_fetch_bytes, wanted, check)
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, ValueError, TypeError) as error:
-        raise ToolWarning(f"Error: this request cannot be made: {error}") from error
+        raise ToolWarning(f"Error: this request cannot be made: {wanted.reason(error)}") from error
     except (httpx2.HTTPError, OSError) as error:
-        raise ToolFailure(f"Error: {wanted.method} {wanted.url} failed: {_reason(error)}") from error
+        raise ToolFailure(f"Error: {wanted.method} {wanted.shown} failed: {wanted.reason(error)}") from error
+
+
+def _client(tls: ssl.SSLContext, context: ToolContext) -> "tuple[httpx2.AsyncClient, Check | None]":
+    """The client, and what each address must pass before it is handed to a proxy.
+
+    Below full access no proxy is used: it would resolve names by itself.
+    """
+    import httpx2
+
+    from agents_app.tools.web_address import check_before_proxy
+
+    if context.private_addresses:
+        return httpx2.AsyncClient(verify=tls, trust_env=context.access == "full", timeout=None), None
+    if context.access == "full" and any(scheme in getproxies() for scheme in ("http", "https", "all")):
+        return httpx2.AsyncClient(verify=tls, trust_env=True, timeout=None), check_before_proxy
+    return httpx2.AsyncClient(verify=tls, transport=_public_transport(tls), trust_env=False, timeout=None), None
 
 
 def _public_transport(tls: ssl.SSLContext) -> "httpx2.AsyncBaseTransport":
@@ -89,12 +119,17 @@ def _public_transport(tls: ssl.SSLContext) -> "httpx2.AsyncBaseTransport":
     return PublicOnly(httpx2.AsyncHTTPTransport(verify=tls, trust_env=False))
 
 
-async def _follow(client: "httpx2.AsyncClient", request: "httpx2.Request", most: int) -> str:
+async def _follow(
+    client: "httpx2.AsyncClient", request: "httpx2.Request", most: int, wanted: Wanted, check: "Check | None"
+) -> str:
     for hop in range(_MAX_REDIRECTS + 1):
+        shown = request.url if hop else wanted.shown
         if request.url.scheme not in ("http", "https") or not request.url.host:
-            raise ToolWarning(f"Error: only http and https addresses can be fetched, not {request.url}")
+            raise ToolWarning(f"Error: only http and https addresses can be fetched, not {shown}")
         if not 0 < (request.url.port or 80) < 65_536:
-            raise ToolWarning(f"Error: {request.url} names a port that does not exist")
+            raise ToolWarning(f"Error: {shown} names a port that does not exist")
+        if check:
+            await check(request.url)
         response = await client.send(request, stream=True, follow_redirects=False)
         try:
             if response.next_request is None:
@@ -125,13 +160,13 @@ async def _body(response: "httpx2.Response", content_type: str, most: int) -> st
     return decode(head, content_type) + (f"\n... [truncated to {most // 1024}KB]" if more else "")
 
 
-def _headers(args: dict[str, Any]) -> dict[str, str]:
+def _headers(args: dict[str, Any], fill_in: Callable[[str], str]) -> dict[str, str]:
     headers = dict(_HEADERS)
     for name, value in args.get("headers", {}).items():
         if not isinstance(value, (str, int, float)) or isinstance(value, bool):
             raise ToolWarning(f"Error: web_fetch: the header `{name}` must have a text as its value.")
         headers = {known: text for known, text in headers.items() if known.lower() != name.lower()}
-        headers[clean_input(name)] = clean_input(str(value))
+        headers[clean_input(name)] = clean_input(fill_in(str(value)))
     headers = {name: value for name, value in headers.items() if name.lower() != "accept-encoding"}
     return {**headers, "Accept-Encoding": ACCEPTED_ENCODINGS}
 
@@ -145,7 +180,3 @@ def _context() -> ssl.SSLContext:
 
 def _tls(cancelled: Cancelled) -> ssl.SSLContext:
     return _context()
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

@@ -3,17 +3,21 @@
 import asyncio
 import gzip
 import http.server
+import socket
 import threading
 import time
 import zlib
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 
+from agents_app.tools import web_address
 from agents_app.tools.web_address import is_public
 from agents_app.tools.web_body import decode, read_head
 from tests.agents_app.tools.conftest import Bench
 
+PAGES_TO: dict[str, str] = {}
 BOMB = gzip.compress(b" " * 60_000_000, 1)
 PAGES: dict[str, tuple[str, bytes]] = {
     "/plain": ("text/plain; charset=utf-8", "grüße 😀".encode()),
@@ -41,6 +45,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif path.startswith("/hop/"):
             left = int(path.rsplit("/", 1)[1])
             self._redirect(f"/hop/{left - 1}" if left else "/plain")
+        elif path in PAGES_TO:
+            self._redirect(PAGES_TO[path])
         elif path == "/away":
             self._redirect("file:///etc/passwd")
         elif path == "/loop":
@@ -89,6 +95,12 @@ class Server(http.server.ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that went away in mid-answer is what some tests are about."""
+
+
+@pytest.fixture
+def bench(bench: Bench) -> Bench:
+    """The server of these tests is on a loopback address."""
+    return bench.having(private_addresses=True)
 
 
 @pytest.fixture
@@ -189,11 +201,123 @@ async def test_cancelling_ends_the_request_at_once(bench: Bench, base: str) -> N
             await task
 
 
-async def test_limited_access_reaches_only_the_public_internet(bench: Bench, base: str, server: Server) -> None:
-    low = bench.at("workspace")
-    for url in (base + "/plain", base.replace("127.0.0.1", "localhost"), "http://[::1]:1/", "http://0.0.0.0/"):
-        assert "is not on the public internet" in await low.error("web_fetch", url=url)
+LEVELS = ("full", "workspace", "readonly")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "localhost", "localhost.", "LOCALHOST", "127.1", "2130706433", "0x7f000001", "0177.0.0.1",
+        "127.0.0.1.", "0.0.0.0", "0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]", "[::127.0.0.1]", "169.254.169.254", "[fe80::1%25lo]", "user@127.0.0.1", "①27.0.0.1",
+    ],
+)  # fmt: skip
+async def test_only_the_public_internet_is_reached(bench: Bench, server: Server, level, host: str) -> None:
+    closed = bench.having(private_addresses=False, access=level, sandboxed=True)
+    text = await closed.error("web_fetch", url=f"http://{host}:{server.server_address[1]}/plain")
+    # Some forms are no address at all to this system's resolver; none may lead to the server.
+    assert "general.web_fetch.allow_private" in text or "failed: " in text or "cannot be made" in text
+    if host in ("127.0.0.1", "localhost", "2130706433", "0x7f000001", "0.0.0.0", "[::1]", "169.254.169.254"):
+        assert "is not on the public internet" in text
     assert server.seen == []  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
+    """Host names with the answers they give, one list of addresses after the other; the last one stays."""
+    answers: dict[str, list[list[str]]] = {}
+    ask = socket.getaddrinfo
+
+    def resolve(host, port, *rest, **more):
+        name = host.decode() if isinstance(host, bytes) else host
+        if name not in answers:
+            return ask(host, port, *rest, **more)
+        given = answers[name].pop(0) if len(answers[name]) > 1 else answers[name][0]
+        return [entry for address in given for entry in ask(address, port, *rest, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return answers
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_one_private_address_among_several_is_enough(bench: Bench, names, server: Server, level) -> None:
+    names["mixed.test"] = [["203.0.113.7", "127.0.0.1"], ["8.8.8.8", "127.0.0.1"]]
+    closed = bench.having(private_addresses=False, access=level, sandboxed=True)
+    for _ in range(2):
+        text = await closed.error("web_fetch", url=f"http://mixed.test:{server.server_address[1]}/plain")
+        assert "mixed.test is not on the public internet" in text
+    assert server.seen == []  # type: ignore[attr-defined]
+
+
+async def test_the_address_that_was_checked_is_the_one_that_is_asked(names) -> None:
+    """A name that answers with another address the second time is not asked a second time."""
+    names["turncoat.test"] = [["8.8.8.8"], ["127.0.0.1"]]
+    asked: list[httpx2.Request] = []
+
+    def note(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200, text="fine")
+
+    async with httpx2.AsyncClient(transport=web_address.PublicOnly(httpx2.MockTransport(note))) as client:
+        await client.get("https://turncoat.test/plain")
+    assert [(str(request.url), request.headers["host"]) for request in asked] == [
+        ("https://8.8.8.8/plain", "turncoat.test")
+    ]
+    assert asked[0].extensions["sni_hostname"] == "turncoat.test"
+    assert names["turncoat.test"] == [["127.0.0.1"]]
+
+
+async def test_a_redirect_to_a_private_address_is_refused(
+    bench: Bench, server: Server, names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first server counts as public here, what it redirects to does not."""
+    names["public.test"] = [["127.0.0.1"]]
+    port = server.server_address[1]
+    PAGES_TO["/private"] = f"http://localhost:{port}/plain"
+    checked = web_address.is_public
+    hops: list[str] = []
+
+    def first_is_public(address: str) -> bool:
+        hops.append(address)
+        return len(hops) == 1 or checked(address)
+
+    monkeypatch.setattr(web_address, "is_public", first_is_public)
+    closed = bench.having(private_addresses=False, access="workspace")
+    text = await closed.error("web_fetch", url=f"http://public.test:{port}/private")
+    assert "localhost is not on the public internet" in text
+    assert [path for _, path, _ in server.seen] == ["/private"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("level", "through"), [("full", True), ("workspace", False), ("readonly", False)])
+async def test_a_proxy_is_used_at_full_access_only_and_never_for_private_addresses(
+    bench: Bench, server: Server, monkeypatch: pytest.MonkeyPatch, level, through: bool
+) -> None:
+    for name in ("NO_PROXY", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_address[1]}")
+    closed = bench.having(private_addresses=False, access=level, sandboxed=True).within(web_fetch_timeout_s=5)
+    assert "not on the public internet" in await closed.error("web_fetch", url="http://127.0.0.1:1/plain")
+    assert server.seen == []  # type: ignore[attr-defined]
+    result = await closed.tool("web_fetch", url="http://only-the-proxy-knows.invalid/plain")
+    assert ("Status: 404" in result.text) is through
+    assert bool(server.seen) is through  # type: ignore[attr-defined]
+
+
+async def test_what_is_filled_in_reaches_the_server_and_no_message(bench: Bench, base: str, server: Server) -> None:
+    key = "k3y-value"
+    filling = bench.having(fill_in=lambda text: text.replace("<key>", key))
+    await filling.text("web_fetch", url=f"{base}/missing?token=<key>", headers={"X-Key": "<key>"})
+    ((_, path, headers),) = server.seen  # type: ignore[attr-defined]
+    assert path.endswith(f"token={key}") and headers["X-Key"] == key
+    for url in ("http://127.0.0.1:9/<key>", "ftp://x/<key>", "http://[<key>", "http://127.0.0.1:99999/<key>"):
+        text = await filling.error("web_fetch", url=url)
+        assert key not in text
+
+
+async def test_readonly_fetches_only_where_there_is_a_sandbox(bench: Bench, base: str) -> None:
+    assert "may only read files" in await bench.at("readonly").error("web_fetch", url=base + "/plain")
+    assert "Status: 200" in await bench.having(access="readonly", sandboxed=True).text("web_fetch", url=base + "/plain")
 
 
 @pytest.mark.parametrize(
@@ -202,6 +326,8 @@ async def test_limited_access_reaches_only_the_public_internet(bench: Bench, bas
         ("8.8.8.8", True), ("2606:4700::1", True), ("127.0.0.1", False), ("10.1.2.3", False), ("192.168.0.1", False),
         ("169.254.169.254", False), ("100.64.0.1", False), ("0.0.0.0", False), ("::1", False), ("fe80::1%eth0", False),
         ("fd00::1", False), ("::ffff:10.0.0.1", False), ("2002:7f00:1::", False), ("224.0.0.1", False),
+        ("64:ff9b::a01:203", False), ("64:ff9b::808:808", True), ("fec0::1", False), ("::10.0.0.1", False),
+        ("::", False), ("ff02::1", False), ("255.255.255.255", False), ("::ffff:8.8.8.8", True),
     ],
 )  # fmt: skip
 def test_public_addresses(address: str, public: bool) -> None:

@@ -1,0 +1,423 @@
+"""The ways out of a lower access level that people have tried elsewhere, one after the other. T6, T7, T12."""
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agents_app.tools.base import SandboxRules
+from agents_app.tools.sandbox import NO_SANDBOX
+from tests.agents_app.tools.escape_place import NEEDLE, SECRETS, Place, make_place
+from tests.support.sandbox import sandbox_or_skip
+
+LEVELS = ("workspace", "readonly")
+KINDS = [f"{level}-{box}" for level in LEVELS for box in ("sandboxed", "bare")]
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder that no sandbox hides by itself, unlike those below /tmp."""
+    parent = next(folder for folder in (Path.home(), Path.cwd()) if os.access(folder, os.W_OK))
+    folder = Path(tempfile.mkdtemp(prefix=".halo-escape-", dir=parent)).resolve()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, base: Path) -> Place:
+    level, _, box = request.param.partition("-")
+    if box == "sandboxed":
+        sandbox_or_skip()
+    return make_place(base, level, sandboxed=box == "sandboxed")
+
+
+@pytest.fixture(params=LEVELS)
+def boxed(request: pytest.FixtureRequest, base: Path) -> Place:
+    """As `place`, only where commands run."""
+    sandbox_or_skip()
+    return make_place(base, request.param, sandboxed=True)
+
+
+@pytest.fixture
+def writing(base: Path) -> Place:
+    sandbox_or_skip()
+    return make_place(base, "workspace", sandboxed=True)
+
+
+async def reads(place: Place, path: str) -> str:
+    """What every tool that takes a path says about this one."""
+    said = []
+    for tool, args in (
+        ("file_read", {}),
+        ("file_read", {"offset": 1, "limit": 5}),
+        ("view_image", {}),
+        ("file_list", {}),
+        ("file_list", {"recursive": True}),
+        ("grep", {"pattern": "3+dle"}),
+        ("glob", {"pattern": "**/*"}),
+        ("file_edit", {"old_string": "of", "new_string": "of"}),
+    ):
+        said.append((await place.tool(tool, path=path, **args)).text)
+    return "\n".join(said)
+
+
+async def test_T12_no_secret_is_read_by_its_own_path(place: Place) -> None:
+    for name in SECRETS:
+        path = place.base / name
+        relative = os.path.relpath(path, place.workspace)
+        for spelling in (str(path), relative, f"./x/../{relative}", f"/proc/self/root{path}", f"/proc/1/root{path}"):
+            assert NEEDLE not in await reads(place, spelling)
+    for name in ("~/.ssh/id_ed25519", "~root/.ssh/id_ed25519", "~/.halo/secrets/django-key", "~nobody"):
+        assert NEEDLE not in await reads(place, name)
+
+
+async def test_T12_no_secret_is_found_by_a_search_from_above(place: Place) -> None:
+    for folder in (".", "..", "~", "/", str(place.base), ".halo", "../home/.halo/global"):
+        if folder == "/" or folder == "~":
+            continue  # refused, or as wide as the machine
+        said = await reads(place, folder)
+        assert NEEDLE not in said and "id_ed25519" not in said and "s.raw.jsonl" not in said
+
+
+async def test_T12_commands_see_no_secret(place: Place) -> None:
+    paths = " ".join(f"'{place.base / name}'" for name in SECRETS)
+    text = await place.shell(f"cat {paths}; grep -rs {NEEDLE} '{place.base}'; strings {paths}; tail -n1 {paths}")
+    if not place.context.sandboxed:
+        assert text.split("\n", 1)[1] == NO_SANDBOX
+        return
+    assert f"{NEEDLE} of" not in text
+
+
+async def test_commands_see_what_is_not_secret(boxed: Place) -> None:
+    text = await boxed.shell(
+        f"cat own.txt .halo/INDEX.md ~/.halo/global/INSTRUCTIONS.md ~/notes.txt {boxed.base}/outside.txt"
+    )
+    assert text == "mine\nindex\nshared\nplain\noutside"
+
+
+LINKS = (
+    "home/.halo/secrets/django-key",
+    "home/.ssh/id_ed25519",
+    "work/.halo/sessions/agent/s.raw.jsonl",
+    "other/notes.txt",
+)
+
+
+async def test_T6_links_lead_to_no_secret(place: Place) -> None:
+    for index, name in enumerate(LINKS):
+        (place.workspace / f"file{index}").symlink_to(place.base / name)
+        (place.workspace / f"folder{index}").symlink_to((place.base / name).parent)
+        (place.workspace / f"chain{index}").symlink_to(f"file{index}")
+        for path in (f"file{index}", f"chain{index}", f"folder{index}", f"folder{index}/{Path(name).name}"):
+            assert NEEDLE not in await reads(place, path)
+    assert NEEDLE not in await reads(place, ".")
+    text = await place.shell("cat file* chain* folder*/* 2>/dev/null; grep -rs 33dle . ; cat /proc/self/cwd/file0")
+    assert f"{NEEDLE} of" not in text
+
+
+async def test_T6_a_hard_link_to_a_secret_is_refused(place: Place) -> None:
+    linked = (*LINKS[:3], "other/.halo/sessions/agent/t.raw.jsonl", "home/.halo/halo.sqlite3")
+    for index, name in enumerate(linked):
+        os.link(place.base / name, place.workspace / f"second{index}")
+        text = (await place.tool("file_read", path=f"second{index}")).text
+        assert "more than one name" in text or "access denied" in text
+        for tool, args in (
+            ("file_write", {"content": "x"}),
+            ("file_edit", {"old_string": "of", "new_string": "x"}),
+            ("view_image", {}),
+        ):
+            assert "access denied" in (await place.tool(tool, path=f"second{index}", **args)).text
+        assert (place.base / name).read_text().startswith(NEEDLE)
+    os.link(place.workspace / "own.txt", place.workspace / "own-again.txt")
+    assert (await place.tool("file_read", path="own-again.txt")).text == "1\tmine"
+
+
+async def test_T6_a_hard_link_to_halos_own_state_is_hidden_from_commands(boxed: Place) -> None:
+    (boxed.workspace / "deep/er").mkdir(parents=True)
+    os.link(boxed.base / "home/.halo/secrets/django-key", boxed.workspace / "deep/er/second")
+    os.link(boxed.base / "home/.halo/halo.sqlite3", boxed.workspace / "third")
+    os.link(boxed.workspace / ".halo/sessions/agent/s.raw.jsonl", boxed.workspace / "fourth")
+    text = await boxed.shell(
+        "cat deep/er/second third fourth; mv deep moved; cat moved/er/second; rm -rf deep third; cat fourth"
+    )
+    assert f"{NEEDLE} of" not in text
+    assert f"{NEEDLE} of" not in await boxed.shell("find . -type f -exec cat {} +")
+
+
+async def test_T6_a_command_cannot_make_a_hard_link_to_what_is_outside(writing: Place) -> None:
+    script = (
+        "for each in {0}/outside.txt ~/notes.txt ~/.halo/global/INSTRUCTIONS.md; do ln $each here && echo made; done"
+    )
+    text = await writing.shell(script.replace("{0}", str(writing.base)))
+    assert "made" not in text and text.count("ross-device") == 3
+    assert not (writing.workspace / "here").exists()
+
+
+@pytest.mark.parametrize("swapped", ["file", "folder"])
+async def test_T6_a_race_between_check_and_use(place: Place, swapped: str) -> None:
+    """A thread turns an honest name into a link to a secret and back, while it is read and written."""
+    (place.workspace / "sub").mkdir()
+    (place.workspace / "sub/django-key").write_text("honest\n")
+    secrets, over = place.base / "home/.halo/secrets", threading.Event()
+    target, link = ("sub", secrets) if swapped == "folder" else ("sub/django-key", secrets / "django-key")
+    name, aside = place.workspace / target, place.workspace / "aside"
+
+    def swap() -> None:
+        while not over.is_set():
+            try:
+                name.rename(aside)
+                name.symlink_to(link)
+                time.sleep(0.0003)
+                name.unlink()
+                aside.rename(name)
+            except OSError:
+                shutil.rmtree(aside, ignore_errors=True)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for _ in range(40):
+            for tool, args in (("file_read", {}), ("file_write", {"content": "x"}), ("grep", {"pattern": "n33"})):
+                text = (await place.tool(tool, path="sub/django-key", **args)).text
+                assert f"{NEEDLE} of" not in text
+    finally:
+        over.set()
+        await asyncio.to_thread(thread.join)
+    assert (secrets / "django-key").read_text().startswith(NEEDLE)
+
+
+async def test_what_is_no_file_and_what_is_no_path_gives_a_plain_error_at_once(place: Place) -> None:
+    os.mkfifo(place.workspace / "pipe")
+    server = socket.socket(socket.AF_UNIX)
+    os.chdir(place.workspace)  # a socket's address is short
+    try:
+        server.bind("sock")
+    finally:
+        os.chdir("/")
+    odd = (
+        "pipe",
+        "sock",
+        "/dev/zero",
+        "/dev/tty",
+        "/dev/sda",
+        "x\0y",
+        "\0",
+        "n" * 300,
+        "n/" * 5000,
+        "a\ud800b",
+        "",
+        " ",
+        "own.txt/x",
+    )
+    async with asyncio.timeout(60):
+        for path in odd:
+            for tool, args in (
+                ("file_read", {}),
+                ("view_image", {}),
+                ("grep", {"pattern": "x"}),
+                ("file_write", {"content": "x"}) if path.strip() else ("file_read", {}),
+                ("file_edit", {"old_string": "a", "new_string": "b"}),
+            ):
+                if tool == "grep" and not path:
+                    continue  # means the workspace
+                if tool == "file_write" and path == "a\ud800b":
+                    continue  # becomes a name that can be
+                result = await place.tool(tool, path=path, **args)
+                assert result.is_error and result.text.startswith(("__TOOL_ERROR__\n", "__TOOL_WARN__\n"))
+                assert "Traceback" not in result.text and "codec" not in result.text
+    server.close()
+
+
+OUTSIDE = (
+    "{base}/made",
+    "../made",
+    "~/made",
+    "/etc/halo-made",
+    "{base}/other/made",
+    "~/.halo/global/made",
+    "~/.halo/secrets/made",
+)
+
+
+async def test_nothing_outside_is_changed(place: Place) -> None:
+    (place.workspace / "out").symlink_to(place.base)
+    (place.workspace / "dangling").symlink_to(place.base / "made")
+    before = place.tree()
+    for path in (*OUTSIDE, "out/made", "out/outside.txt", "dangling", ".halo/sessions/made", ".halo/halo.db-journal"):
+        real = path.replace("{base}", str(place.base))
+        assert "access denied" in (await place.tool("file_write", path=real, content="x")).text
+    targets = " ".join(path.replace("{base}", str(place.base)) for path in (*OUTSIDE, "out/made", "dangling"))
+    await place.shell(
+        f"for each in {targets}; do echo x > $each; touch $each; mkdir -p $each; cp own.txt $each; done; "
+        f"rm -rf {place.base}/outside.txt ~/notes.txt ~/.ssh out/outside.txt; mv {place.base}/outside.txt x; "
+        f"chmod 777 {place.base}/outside.txt ~; chown 0 {place.base}/outside.txt; rmdir .halo/sessions; "
+        "rm -rf .halo/sessions .halo/halo.db; mv .halo/sessions y; mv .halo z; truncate -s0 .halo/halo.db"
+    )
+    assert place.tree() == before
+    assert not Path("/etc/halo-made").exists()
+
+
+async def test_readonly_changes_nothing_at_all(base: Path) -> None:
+    sandbox_or_skip()
+    place = make_place(base, "readonly", sandboxed=True)
+    before = place.tree()
+    text = await place.shell(
+        "echo x > made; touch own.txt; echo y >> own.txt; rm own.txt; mv own.txt b; mkdir d; ln own.txt c; ln -s a b; "
+        "chmod 777 own.txt .; chown 1 own.txt; setfattr -n user.x -v y own.txt; truncate -s 0 own.txt; "
+        "echo over > /tmp/f && cat /tmp/f"
+    )
+    assert place.tree() == before and "over" in text
+
+
+async def test_a_workspace_session_changes_its_workspace(writing: Place) -> None:
+    await writing.shell(
+        "echo new > made; mkdir -p a/b; mv own.txt a/b/; echo k > .halo/INDEX.md; chmod 755 a; echo m > .halo/memo"
+    )
+    assert (writing.workspace / "made").read_text() == "new\n" and (writing.workspace / "a/b/own.txt").exists()
+    assert (writing.workspace / ".halo/INDEX.md").read_text() == "k\n" and (writing.workspace / ".halo/memo").exists()
+
+
+NAMES = (
+    "HALO_PASSWORD", "HALO_HOME", "DJANGO_SETTINGS_MODULE", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GITHUB_TOKEN",
+    "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "PGPASSWORD",
+    "DATABASE_URL", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "KUBECONFIG",
+    "NPM_TOKEN", "MY_SERVICE_PASS", "deepseek_key", "LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "PYTHONPATH",
+    "BASH_FUNC_ls%%", "PROMPT_COMMAND", "IFS", "GIT_SSH_COMMAND", "TMPDIR", "XAUTHORITY", "NODE_OPTIONS", "x",
+)  # fmt: skip
+
+
+async def test_T12_no_key_in_the_environment_of_a_command(boxed: Place) -> None:
+    inherited = {
+        **dict.fromkeys(NAMES, NEEDLE), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC",
+        "USER": "someone", "http_proxy": f"http://me:{NEEDLE}@127.0.0.1:1", "HTTPS_PROXY": "http://127.0.0.1:2",
+    }  # fmt: skip
+    keyed = boxed.having(environ=inherited)
+    text = await keyed.shell("env; echo; cat /proc/*/environ | tr '\\0' '\\n'; ps auxeww")
+    assert NEEDLE not in text
+    for line in (
+        f"HOME={boxed.base}/home", f"PATH={boxed.base}/home/.local/bin:{os.environ['PATH']}", "TERM=dumb", "TZ=UTC",
+        "LC_ALL=C.UTF-8", "USER=someone", "GIT_PAGER=cat", "HTTPS_PROXY=http://127.0.0.1:2",
+    ):  # fmt: skip
+        assert line in text.split("\n")
+
+
+async def test_processes_outside_are_neither_seen_nor_reached(boxed: Place) -> None:
+    me = os.getpid()
+    text = await boxed.shell(
+        f"ls /proc | grep -x {me}; kill -0 {me} && echo reached; kill -TERM -1; cat /proc/1/environ /proc/*/environ | "
+        "tr '\\0' '\\n' | grep -c HALO_; ls /proc | grep -c '^[0-9]*$'; ls -l /proc/1/root/.halo-x /proc/*/root"
+    )
+    assert "reached" not in text and f"\n{me}\n" not in text
+    assert int(next(line for line in text.split("\n") if line.isdigit() and line != "0")) < 12
+
+
+async def test_no_way_to_new_rights(boxed: Place) -> None:
+    script = """
+        grep -E 'Cap(Prm|Eff|Bnd)' /proc/self/status; grep NoNewPrivs /proc/self/status; id -u
+        mount -t tmpfs x /mnt && echo mounted; umount ~/.halo && echo unmounted
+        umount -l .halo/sessions && echo unmounted
+        unshare -Urm sh -c 'umount -l .halo/sessions; umount -l ~/.halo; cat .halo/sessions/agent/* ~/.halo/secrets/*'
+        unshare -Urm sh -c 'mkdir /tmp/r; mount --bind / /tmp/r && cat /tmp/r$HOME/.halo/secrets/*'
+        chroot / true && echo rooted; nsenter -t 1 -m true && echo entered; mknod /tmp/d b 8 0 && cat /tmp/d
+        : >> /proc/sys/kernel/core_pattern && echo kernel; : >> /proc/sysrq-trigger && echo kernel
+        : >> /sys/kernel/uevent_helper && echo kernel; cat /etc/shadow | grep -c : ; cat /proc/kcore | head -c1
+        sudo -n true && echo root; su -c true </dev/null && echo root; hostname halo-x && echo named
+    """
+    text = await boxed.shell(script)
+    for word in ("mounted", "unmounted", "rooted", "entered", "kernel", "root\n", "named", f"{NEEDLE} of"):
+        assert word not in text
+    assert "CapEff:\t0000000000000000" in text and "CapBnd:\t0000000000000000" in text and "NoNewPrivs:\t1" in text
+    assert "\n0\n" in text  # lines of /etc/shadow
+
+
+async def test_sockets_of_the_host_cannot_be_reached(boxed: Place) -> None:
+    """Halo's own, one among the system's where we may make it, and one that somebody put somewhere."""
+    servers = []
+    places = [boxed.base / "home/.halo/run/s", boxed.base / "sock", Path("/run/halo-escape-test")]
+    for path in places:
+        if not os.access(path.parent, os.W_OK):
+            continue
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(str(path))
+        server.listen()
+        servers.append((server, path))
+    try:
+        program = (
+            "import os, socket, sys\nfor path in sys.argv[1:]:\n s = socket.socket(socket.AF_UNIX)\n try:\n"
+            "  os.chdir(os.path.dirname(path)); s.connect(os.path.basename(path)); print('connected', path)\n"
+            " except OSError as e: print(e)\n"
+        )
+        (boxed.workspace / "connect.py").write_text(program)
+        text = await boxed.shell("python3 connect.py " + " ".join(str(path) for _, path in servers))
+        assert "connected" not in text and len(text.split("\n")) >= len(servers)
+        assert (await boxed.shell("ls /run /var/run/docker.sock; ls /run | wc -l")).count("docker.sock") <= 1
+    finally:
+        for server, path in servers:
+            server.close()
+            path.unlink()
+
+
+async def test_the_network_is_closed_to_readonly_and_where_the_settings_say_so(base: Path) -> None:
+    sandbox_or_skip()
+    place = make_place(base, "workspace", sandboxed=True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo connected"
+        assert await place.shell(command) == "connected"
+        closed = place.having(rules=SandboxRules(network=False))
+        for shut in (closed, place.having(access="readonly")):
+            assert "connected" not in await shut.shell(command)
+
+
+async def test_what_halo_makes_while_a_command_runs_stays_hidden(boxed: Place) -> None:
+    """A new session file, a database's side file, a key put in place anew: none appears in a running command."""
+    shutil.rmtree(boxed.workspace / ".halo/evo")
+    late = [
+        "work/.halo/sessions/agent/new.raw.jsonl", "work/.halo/evo/late.json", "home/.halo/halo.sqlite3-journal",
+        "home/.halo/global/cron.db", "home/.pgpass", "other/late.txt",
+    ]  # fmt: skip
+    paths = " ".join(f"'{boxed.base / name}'" for name in [*late, "home/.netrc"])
+    if boxed.context.access == "readonly":
+        (boxed.workspace / ".halo/evo").mkdir()
+    task = asyncio.create_task(
+        boxed.tool("shell_exec", command=f"for i in 1 2 3 4 5 6 7 8; do sleep 0.2; cat {paths}; done")
+    )
+    await asyncio.sleep(0.8)
+    for name in late:
+        (boxed.base / name).parent.mkdir(exist_ok=True)
+        (boxed.base / name).write_text(f"{NEEDLE} late\n")
+    fresh = boxed.base / "home/fresh"
+    fresh.write_text(f"{NEEDLE} anew\n")
+    fresh.rename(boxed.base / "home/.netrc")
+    text = (await task).text
+    assert f"{NEEDLE} late" not in text and f"{NEEDLE} anew" not in text and "No such file" in text
+
+
+async def test_T7_without_a_sandbox_a_command_is_refused_with_a_remedy(base: Path) -> None:
+    for level in LEVELS:
+        place = make_place(base, level, sandboxed=False)
+        text = await place.shell("touch here")
+        assert text.split("\n", 1)[1] == NO_SANDBOX and "bubblewrap" in text and "--" not in text
+    assert not (base / "work/here").exists()
+
+
+async def test_a_failing_command_tells_nothing_about_the_sandbox(boxed: Place) -> None:
+    quick = boxed.having(limits=boxed.context.limits.__class__(shell_timeout_s=1))
+    commands = (
+        (boxed, "no-such-command"),
+        (boxed, "exit 1"),
+        (boxed, "kill -9 $$"),
+        (quick, "sleep 20"),
+        (boxed, "cat /proc/1/cmdline | tr '\\0' ' '; exit 3"),
+    )
+    texts = [(await where.tool("shell_exec", command=command)).text for where, command in commands]
+    assert all(text.startswith("__TOOL_ERROR__\nCommand failed: ") for text in texts)
+    for text in texts:
+        for word in ("--ro-bind", "--tmpfs", "--unshare", "bwrap: ", str(boxed.base / "other")):
+            assert word not in text
