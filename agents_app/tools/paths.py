@@ -12,6 +12,9 @@ from agents_app.tools.base import ToolContext
 from agents_app.tools.masks import NO_MASKS, Masks, contains, halo_home_of, masks_for
 from agents_app.tools.problems import ToolFailure, ToolWarning
 
+# What the system takes at once. Opened folder by folder, a longer one could be made, and hardly be removed again.
+_MOST_BYTES = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -43,7 +46,10 @@ def expand(raw: str, context: ToolContext) -> str:
         raise ToolWarning("Error: the path is empty or holds a NUL character. Give the path of a file or folder.")
     if raw == "~" or raw.startswith("~/"):
         raw = str(context.home / raw[2:])
-    return os.path.normpath(context.workspace / raw)
+    path = os.path.normpath(context.workspace / raw)
+    if len(path.encode(errors="replace")) >= _MOST_BYTES:
+        raise ToolWarning(f"Error: the path is too long: {len(path)} characters.")
+    return path
 
 
 def shown_prefix(folder: str, context: ToolContext) -> str:

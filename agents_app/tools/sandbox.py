@@ -51,8 +51,11 @@ class Sandboxed:
             os.close(self.descriptors.pop())
 
 
-def prepare(cancelled: Cancelled, argv: list[str], context: ToolContext) -> Sandboxed:
-    """For a thread. Raises ToolFailure when the command must not be run here."""
+def prepare(cancelled: Cancelled, argv: list[str], context: ToolContext, made: list[Sandboxed]) -> None:
+    """Puts it into `made`, where it is found also by a caller that is cancelled meanwhile. For a thread.
+
+    Raises ToolFailure when the command must not be run here.
+    """
     program = sandbox_trial().program
     if program is None:
         raise ToolFailure(NO_SANDBOX)
@@ -64,9 +67,9 @@ def prepare(cancelled: Cancelled, argv: list[str], context: ToolContext) -> Sand
     except TooManyToTell:
         raise ToolFailure(_TOO_MANY) from None
     ready = _ready(program, argv, context, mounts)
-    if cancelled:  # nobody is left to close it
+    made.append(ready)
+    if cancelled:  # the caller may have gone without it
         ready.close()
-    return ready
 
 
 def _ready(program: SandboxProgram, argv: list[str], context: ToolContext, mounts: Mounts) -> Sandboxed:

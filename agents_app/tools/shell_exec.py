@@ -19,7 +19,7 @@ from agents_app.tools.environment import command_environment, sandbox_environmen
 from agents_app.tools.pipes import Budget, Kept
 from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.result import megabytes
-from agents_app.tools.sandbox import NO_SANDBOX, NOT_SET_UP, prepare
+from agents_app.tools.sandbox import NO_SANDBOX, NOT_SET_UP, Sandboxed, prepare
 from agents_app.tools.threads import in_thread_to_end
 
 logger = logging.getLogger(__name__)
@@ -118,14 +118,17 @@ class _Run:
 
     async def _run_sandboxed(self, argv: list[str]) -> processes.Outcome:
         environ = sandbox_environment(self._context.environ, str(self._context.home))
-        ready = await in_thread_to_end(prepare, argv, self._context)
+        made: list[Sandboxed] = []
         try:
+            await in_thread_to_end(prepare, argv, self._context, made)
+            (ready,) = made
             outcome = await self._run(ready.argv, environ, ready.descriptors, keeper=True)
             if outcome.returncode and not outcome.killed and not ready.ran():
                 logger.warning("a sandbox could not be set up: %s", self._stderr.text()[:2_000])
                 raise ToolFailure(NOT_SET_UP)
         finally:
-            ready.close()
+            for each in made:
+                each.close()
         code = outcome.returncode or 0
         # The sandbox passes a signal on as a number, as a shell does.
         return replace(outcome, returncode=128 - code) if code > 128 else outcome

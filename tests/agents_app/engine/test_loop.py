@@ -140,6 +140,36 @@ async def test_T8_stop_in_a_command_ends_it_and_answers_every_call(server, tmp_p
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("reason", [CutOff.STOP, CutOff.INTERRUPT, CutOff.SHUTDOWN])
+async def test_T8_what_a_command_had_said_when_it_was_cut_off_stays(server, tmp_path, reason):
+    command = "echo half; echo oops >&2; touch said; sleep 30"
+    calls = [
+        Call("shell_exec", {"command": command}, "c1"),
+        Call("shell_exec", {"command": "touch two; sleep 30"}, "c2"),
+    ]
+    server.script(ModelReply(calls=calls))
+    transcript, control = MemoryTranscript("[s] go"), RoundControl()
+    round_ = make_round(server, transcript, tmp_path, control)
+    await run_and_cut(round_, control, reason, lambda: (tmp_path / "said").exists() and (tmp_path / "two").exists())
+    so_far = "\nOutput so far:\nhalf\n\nSTDERR: oops"
+    first = texts.COMMAND_CUT_RESTART if reason is CutOff.SHUTDOWN else "[interrupted by user]"
+    assert transcript.outputs() == {"c1": first + so_far, "c2": first}
+    one, two = transcript.raw.messages[-1]["content"]
+    assert one["content"].startswith(("[Interrupted: ", "[Command cut off")) and one["content"].endswith(so_far)
+    assert one["is_error"] and "so far" not in two["content"]
+
+
+@pytest.mark.asyncio
+async def test_what_a_cut_off_command_had_said_is_capped(server, tmp_path):
+    server.script(ModelReply(calls=[Call("shell_exec", {"command": "seq 100000; touch said; sleep 30"}, "c1")]))
+    transcript, control = MemoryTranscript("[s] go"), RoundControl()
+    round_ = make_round(server, transcript, tmp_path, control)
+    await run_and_cut(round_, control, CutOff.STOP, (tmp_path / "said").exists)
+    assert len(transcript.raw.messages[-1]["content"][0]["content"]) < 8_500
+    assert 60_000 < len(transcript.outputs()["c1"]) < 66_000
+
+
+@pytest.mark.asyncio
 async def test_a_message_in_mid_batch_lets_the_round_yield_when_all_results_are_there(server, tmp_path):
     server.script(ModelReply(calls=[Call("file_list", {}, "c1")]), ModelReply(text="not asked"))
     transcript, control = MemoryTranscript("[s] go"), RoundControl()
