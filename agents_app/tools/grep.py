@@ -23,6 +23,8 @@ _MOST_MATCHES = 5_000
 _COMPLAINT_BYTES = 64 * 1024
 _EXIT_CODES = (0, 1, 2)
 
+_Found = list[tuple[str, str]]
+
 
 class Grep(BaseTool):
     """A file is binary, and passed over, when its first 512 bytes hold a NUL."""
@@ -69,7 +71,7 @@ class Grep(BaseTool):
                 masked=tuple(sorted(target.masks.inodes)),
                 most=most + 1,
             )
-            return await _run(search, place, most, context)
+            return await _run(search, place, target, most, context)
         finally:
             os.close(place.descriptor)
 
@@ -89,9 +91,8 @@ class _Place:
         return f"/proc/self/fd/{self.descriptor}" if sys.platform == "linux" else self.folder
 
 
-async def _run(search: Search, place: _Place, most: int, context: ToolContext) -> str:
-    prefix = shown_prefix(place.folder, context)
-    matches = Matches(most, lambda path: prefix + path.removeprefix("./"))
+async def _run(search: Search, place: _Place, target: Target, most: int, context: ToolContext) -> str:
+    matches = Matches(most)
     complaints = Kept(Budget(_COMPLAINT_BYTES))
     seconds = context.limits.shell_timeout_s
     try:
@@ -109,14 +110,33 @@ async def _run(search: Search, place: _Place, most: int, context: ToolContext) -
     notes = _notes(complaints.text(), search.target)
     if outcome.timed_out:
         notes.append(f"[the search was ended after {seconds:g} seconds: use a narrower path or pattern]")
-        if not matches.rows:
+        if not matches.found:
             raise ToolFailure(f"Error: no match found so far.\n{notes[-1]}")
     elif not outcome.killed and outcome.returncode not in _EXIT_CODES:
         raise ToolFailure(f"Error: the search ended by itself (code {outcome.returncode}); nothing is known.")
     if matches.full:
-        del matches.rows[most:]
         notes.append(f"… [stopped at {most} matches: use a narrower pattern or path, or a higher max_results]")
-    return "\n".join([*(matches.rows or [_none(search.pattern)]), *notes])
+    found = await in_thread(_allowed, target, place, matches.found[:most])
+    prefix = shown_prefix(place.folder, context)
+    rows = [f"{prefix}{path}:{text}" for path, text in found]
+    return "\n".join([*(rows or [_none(search.pattern)]), *notes])
+
+
+def _allowed(cancelled: Cancelled, target: Target, place: _Place, found: _Found) -> _Found:
+    """Without what `file_read` would refuse below full access; the searchers know less of what is hidden."""
+    if target.root is None:
+        return found
+    paths = {path for path, _ in found}
+    refused = {path for path in paths if not _opens(replace(target, path=os.path.join(place.folder, path)))}
+    return [(path, text) for path, text in found if path not in refused]
+
+
+def _opens(target: Target) -> bool:
+    try:
+        open_to_read(target).close()
+    except ToolFailure:
+        return False
+    return True
 
 
 def _notes(complaints: str, target: str) -> list[str]:

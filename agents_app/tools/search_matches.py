@@ -49,19 +49,18 @@ class Matches:
 
     Never asks for the search to be killed, which takes longer than its own end: it writes no more rows than wanted.
 
-    rows: `path:line:text`. show: how a path is named in a row. A long line is cut.
+    found: the path from where the search started, and `line:text`. A long line is cut.
     """
 
-    def __init__(self, most: int, show: Callable[[str], str]):
-        self.rows: list[str] = []
+    def __init__(self, most: int):
+        self.found: list[tuple[str, str]] = []
         self._most = most
-        self._show = show
         self.feed = RowReader(self._take).feed
 
     @property
     def full(self) -> bool:
         """True when there was at least one match more than wanted."""
-        return len(self.rows) > self._most
+        return len(self.found) > self._most
 
     def _take(self, path: bytes, line: bytes) -> bool:
         if self.full:
@@ -69,5 +68,5 @@ class Matches:
         text = line.removesuffix(b"\r").decode("utf-8", errors="replace")
         if len(text) > _LINE_CHARS:
             text = f"{text[:_LINE_CHARS]}… [line cut]"
-        self.rows.append(f"{self._show(os.fsdecode(path))}:{text}")
+        self.found.append((os.fsdecode(path).removeprefix("./"), text))
         return True
