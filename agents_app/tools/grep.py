@@ -17,11 +17,13 @@ from agents_app.tools.problems import ToolFailure, ToolWarning, failure_of
 from agents_app.tools.search_command import Search, search_argv
 from agents_app.tools.search_matches import Matches
 from agents_app.tools.search_opening import is_binary
+from agents_app.tools.search_ripgrep import OUT_OF_TIME
 from agents_app.tools.threads import Cancelled, in_thread
 
 _MOST_MATCHES = 5_000
 _COMPLAINT_BYTES = 64 * 1024
 _EXIT_CODES = (0, 1, 2)
+_MOMENT_S = 1.0  # for a searcher that ends itself in time
 
 _Found = list[tuple[str, str]]
 
@@ -70,6 +72,7 @@ class Grep(BaseTool):
                 hidden=tuple(target.masks.below(place.folder)),
                 masked=tuple(sorted(target.masks.inodes)),
                 most=most + 1,
+                seconds=context.limits.shell_timeout_s,
             )
             return await _run(search, place, target, most, context)
         finally:
@@ -94,13 +97,12 @@ class _Place:
 async def _run(search: Search, place: _Place, target: Target, most: int, context: ToolContext) -> str:
     matches = Matches(most)
     complaints = Kept(Budget(_COMPLAINT_BYTES))
-    seconds = context.limits.shell_timeout_s
     try:
         outcome = await processes.run(
             search_argv(search),
             cwd=place.working_folder,
             environ=command_environment(context.environ),
-            timeout_s=seconds,
+            timeout_s=search.seconds + _MOMENT_S,
             stdout=matches,
             stderr=complaints,
             watch=context.processes,
@@ -108,8 +110,8 @@ async def _run(search: Search, place: _Place, target: Target, most: int, context
     except OSError as error:
         raise failure_of(error, "search", place.folder) from error
     notes = _notes(complaints.text(), search.target)
-    if outcome.timed_out:
-        notes.append(f"[the search was ended after {seconds:g} seconds: use a narrower path or pattern]")
+    if outcome.timed_out or outcome.returncode == OUT_OF_TIME:
+        notes.append(f"[the search was ended after {search.seconds:g} seconds: use a narrower path or pattern]")
         if not matches.found:
             raise ToolFailure(f"Error: no match found so far.\n{notes[-1]}")
     elif not outcome.killed and outcome.returncode not in _EXIT_CODES:

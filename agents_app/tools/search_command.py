@@ -11,7 +11,6 @@ import sys
 import sysconfig
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from agents_app.tools.walk import SEARCH_SKIPS
 
@@ -26,6 +25,7 @@ class Search:
     target: `.` or the name of one file. follow: links that lead outside are no
     danger: full access. include: file filters, any of which must fit.
     hidden: paths to leave out. masked: (device, inode) of what is left out under any name. most: rows at most.
+    seconds: after which ripgrep is ended and what it has found is the answer.
     max_file_bytes: bigger files of a folder are left out (a searcher holds a whole line in memory, and a disk image
     may be one line); a file that is the target itself is searched whatever its size.
     """
@@ -37,6 +37,7 @@ class Search:
     hidden: tuple[str, ...] = ()
     masked: tuple[tuple[int, int], ...] = ()
     most: int = 50
+    seconds: float = 120.0
     max_file_bytes: int = 128 * 1024 * 1024
     skip: tuple[str, ...] = field(default_factory=lambda: tuple(sorted(SEARCH_SKIPS)))
 
@@ -55,22 +56,17 @@ def search_argv(search: Search) -> list[str]:
 
 
 def ripgrep_argv(binary: str, search: Search) -> list[str]:
-    job = {
-        "command": _ripgrep_command(binary, search),
-        "target": search.target,
-        "follow": search.follow,
-        "masked": search.masked,
-        "most": search.most,
-    }
-    return _bare_python("search_ripgrep", job)
+    inodes = " ".join(f"{device}:{inode}" for device, inode in search.masked)
+    words = (str(search.most), str(search.seconds), search.target, "follow" if search.follow else "", inodes)
+    return _bare_python("search_ripgrep", *words, *_ripgrep_command(binary, search))
 
 
 def fallback_argv(search: Search) -> list[str]:
-    return _bare_python("search_fallback", asdict(search))
+    return _bare_python("search_fallback", json.dumps(asdict(search)))
 
 
-def _bare_python(module: str, job: dict[str, Any]) -> list[str]:
-    return [sys.executable, "-I", "-S", "-c", _START.format(module=module), _PACKAGE_ROOT, json.dumps(job)]
+def _bare_python(module: str, *words: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", _START.format(module=module), _PACKAGE_ROOT, *words]
 
 
 def _ripgrep_command(binary: str, search: Search) -> list[str]:

@@ -3,8 +3,13 @@
 Standard library only: the searching process uses it in a bare interpreter as well.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LINE_CHARS = 2_000
 # Of a row, without its path. One cut here has more than `_LINE_CHARS` characters, whatever they are, so that its reader

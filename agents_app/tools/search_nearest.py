@@ -3,7 +3,11 @@
 Which files count is asked as late as possible, for few of them. Standard library only.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Rows are sifted when they take so much memory, and then again when they take twice as much as was left.
 _SIFT_BYTES = 8 * 1024 * 1024

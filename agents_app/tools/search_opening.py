@@ -4,9 +4,14 @@ A searcher names files by path, and a folder on that path may have become a link
 the bare interpreter of the searching process.
 """
 
+from __future__ import annotations
+
 import os
 import stat
-from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BINARY_PROBE = 512
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -3,84 +3,87 @@
 ripgrep uses all cores when it may write in any order, and then has to read everything; in order it uses one and can be
 ended at the first fifty matches. So it is started without an order, and when a crowd of matches comes, a second one in
 order runs beside it. Whichever has the answer first gives it: it is the same. In a process of its own, so that
-megabytes of matches are read beside the event loop. Standard library only.
+megabytes of matches are read beside the event loop. Standard library only, and as little of it as can be: it is loaded
+for every search.
 """
 
-import json
+from __future__ import annotations
+
 import os
 import select
-import signal
 import sys
-from collections.abc import Callable
-from typing import Any
+from time import monotonic
 
-from agents_app.tools.search_confirm import Rows, confirmed
+from agents_app.tools.search_confirm import confirmed
 from agents_app.tools.search_matches import RowReader
 from agents_app.tools.search_nearest import InOrder, Nearest
 from agents_app.tools.search_opening import Below, is_text, open_target
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agents_app.tools.search_confirm import Rows
+
+OUT_OF_TIME = 3
 _CROWD = 1_000
 _CHUNK = 256 * 1024
 _COMPLAINT_BYTES = 64 * 1024
+_SIGKILL = 9  # the module `signal` takes longer to load than many a search
 
 
 def main() -> int:
-    """One argument: the job as JSON. Exit code 0 found, 1 not found, 2 something could not be searched."""
-    job = json.loads(sys.argv[1])
-    race = _Race()
-    signal.signal(signal.SIGTERM, _end)
-    winner = None
+    """Arguments: rows at most, seconds, target, `follow` or nothing, masked inodes, and ripgrep's command line.
+
+    Exit code 0 found, 1 not found, 2 something could not be searched, 3 the time was up: what was found is written.
+    """
+    most, seconds, target, follow, masked, *command = sys.argv[1:]
+    inodes = [tuple(map(int, pair.split(":"))) for pair in masked.split()]
+    race = _Race(monotonic() + float(seconds))
     try:
-        winner = _one_file(job, race) if job["target"] != "." else _tree(job, race)
-    except _Ended:
-        winner = race.running[0] if race.running else None
+        if target == ".":
+            _tree(command, int(most), inodes, race)
+        else:
+            _one_file(command, int(most), target, bool(follow), race)
     except OSError as error:
-        os.write(2, f"rg: {job['target']}: {error.strerror}\n".encode())
+        os.write(2, f"rg: {target}: {error.strerror}\n".encode())
         return 2
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for ripgrep in race.running:
             ripgrep.kill()
-    if winner is None:
-        return 1
-    rows = winner.rows()
-    if job["target"] == "." and not job["follow"]:
-        rows = confirmed(rows, Below(job["masked"]))
-    return winner.write(job["target"], rows)
+    winner = race.first or race.running[0]
+    rows = winner.collected.rows()
+    if target == "." and not follow:
+        rows = confirmed(rows, Below(inodes))
+    code = winner.write(target, rows)
+    return code if race.first else OUT_OF_TIME
 
 
-def _one_file(job: dict[str, Any], race: "_Race") -> "_Ripgrep":
+def _one_file(command: list[str], most: int, target: str, follow: bool, race: _Race) -> None:
     """Through its standard input: the file that was checked is the one that is searched."""
-    file = open_target(job["target"], job["follow"])
-    race.start(_Ripgrep([*job["command"], "-"], InOrder(job["most"], lambda path: True), stdin=file))
-    return race.winner()
+    file = open_target(target, follow)
+    race.start(_Ripgrep([*command, "-"], InOrder(most, lambda path: True), stdin=file))
+    race.run()
 
 
-def _tree(job: dict[str, Any], race: "_Race") -> "_Ripgrep":
+def _tree(command: list[str], most: int, inodes: list[tuple[int, ...]], race: _Race) -> None:
     def accepts(path: bytes) -> bool:
         return is_text(below, path)
 
-    below, most = Below(job["masked"]), job["most"]
-    command, nearest = [*job["command"], "."], Nearest(most, accepts)
-    race.start(_Ripgrep(command, nearest))
-    if not race.run(until=lambda: nearest.seen > max(_CROWD, 2 * most)):
-        race.start(_Ripgrep([command[0], "--sort=path", *command[1:]], InOrder(most, accepts)))
-    return race.winner()
-
-
-class _Ended(BaseException):
-    """Someone wants this process to end: what was found so far is written."""
-
-
-def _end(number: int, frame: object) -> None:
-    raise _Ended
+    below = Below(inodes)
+    nearest = Nearest(most, accepts)
+    race.start(_Ripgrep([*command, "."], nearest))
+    race.run(until=lambda: nearest.seen > max(_CROWD, 2 * most))
+    if race.goes_on():
+        race.start(_Ripgrep([command[0], "--sort=path", *command[1:], "."], InOrder(most, accepts)))
+        race.run()
 
 
 class _Ripgrep:
     """One running ripgrep, its two pipes, and what is made of its rows."""
 
     def __init__(self, argv: list[str], collected: Nearest | InOrder, stdin: int | None = None):
-        self._collected = collected
+        self.collected = collected
         self._reader = RowReader(collected.take)
         self._complaints = bytearray()
         self._status = 0
@@ -108,11 +111,8 @@ class _Ripgrep:
 
     def kill(self) -> None:
         if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
+            os.kill(self._pid, _SIGKILL)
             os.waitpid(self._pid, 0)
-
-    def rows(self) -> Rows:
-        return self._collected.rows()
 
     def write(self, target: str, rows: Rows) -> int:
         """The answer, to the streams of this process. Returns the exit code."""
@@ -127,13 +127,17 @@ class _Ripgrep:
 
 
 class _Race:
-    """Reads from every ripgrep that was started until one has the answer."""
+    """Reads from every ripgrep that was started, until one has the answer or the time is up.
 
-    def __init__(self) -> None:
+    first: that one. deadline: of the monotonic clock.
+    """
+
+    def __init__(self, deadline: float) -> None:
         self.running: list[_Ripgrep] = []
+        self.first: _Ripgrep | None = None
+        self._deadline = deadline
         self._poll = select.poll()
         self._owners: dict[int, _Ripgrep] = {}
-        self._first: _Ripgrep | None = None
 
     def start(self, ripgrep: _Ripgrep) -> None:
         self.running.append(ripgrep)
@@ -141,21 +145,14 @@ class _Race:
             self._owners[pipe] = ripgrep
             self._poll.register(pipe, select.POLLIN)
 
-    def winner(self) -> _Ripgrep:
-        while self._first is None:
-            self._read()
-        return self._first
+    def goes_on(self) -> bool:
+        return self.first is None and monotonic() < self._deadline
 
-    def run(self, until: Callable[[], bool]) -> bool:
-        """False when `until` said so before there was a winner."""
-        while self._first is None and not until():
-            self._read()
-        return self._first is not None
-
-    def _read(self) -> None:
-        for pipe, _ in self._poll.poll():
-            owner = self._owners[pipe]
-            if owner.read(pipe):
-                self._first = self._first or owner
-            if pipe not in owner.pipes:
-                self._poll.unregister(pipe)
+    def run(self, until: Callable[[], bool] | None = None) -> None:
+        while self.goes_on() and not (until and until()):
+            for pipe, _ in self._poll.poll(max(0, self._deadline - monotonic()) * 1000):
+                owner = self._owners[pipe]
+                if owner.read(pipe):
+                    self.first = self.first or owner
+                if pipe not in owner.pipes:
+                    self._poll.unregister(pipe)
