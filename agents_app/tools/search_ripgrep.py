@@ -46,7 +46,7 @@ def main() -> int:
         else:
             _one_file(command, int(most), target, bool(follow), race)
     except OSError as error:
-        os.write(2, f"rg: {target}: {error.strerror}\n".encode())
+        os.write(2, f"rg: {target}: {error.strerror or 'no regular file'}\n".encode())
         return 2
     finally:
         for ripgrep in race.running:
@@ -120,6 +120,8 @@ class _Ripgrep:
         for path, line in rows:
             sys.stdout.buffer.write(b"%s\0%s\n" % (path if target == "." else name, line))
         sys.stdout.buffer.flush()
+        for stdin in (b"rg: <stdin>:", b"rg: -:"):
+            self._complaints = self._complaints.replace(stdin, b"rg: %s:" % name)
         if self._status < 0:
             self._complaints += b"rg: %s: ended by signal %d\n" % (name, -self._status)
         sys.stderr.buffer.write(self._complaints)

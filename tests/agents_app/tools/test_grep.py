@@ -162,6 +162,12 @@ async def test_a_hostile_pattern_holds_up_nothing(searcher: Bench) -> None:
     assert ticks >= min(4, int(took / 0.1)), "ripgrep gives up at once where it counts steps: no time to tick in"
 
 
+async def test_a_hostile_pattern_for_one_file_is_told_with_the_files_name(searcher: Bench) -> None:
+    searcher.put("f", "a" * 40 + "!\n")
+    text = (await searcher.within(shell_timeout_s=1).tool("grep", pattern=r"(?=(a+)+$)(a+)+$", path="f")).text
+    assert "ended after 1 seconds" in text or "[1 could not be searched, first: ./f: " in text
+
+
 async def test_a_matching_crowd_of_binaries_is_passed_over(searcher: Bench) -> None:
     searcher.put("a.bin", b"\0" + b"needle\n" * 5000)
     searcher.put("z.txt", "needle\n")
