@@ -33,6 +33,7 @@ def scaffold(
     name: str, description: str, workspace: Path | None, home: HomeLayout, env_lookup: EnvLookup
 ) -> dict[str, bytes]:
     """The content of agent.yaml and AGENT.md. The model is the one of `general.agent.default_provider`, else `auto`."""
+    name, description = " ".join(name.split()), description.strip()
     values: dict[str, Any] = {"name": name}
     if description:
         values["description"] = description
