@@ -1,5 +1,6 @@
 """The agents as a person sees them: each with its model of this moment, its state here and what is wrong with it."""
 
+import os
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from django.conf import settings
 from agents_app.config.agent_checks import reference_warnings, skill_ids
 from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents
 from agents_app.config.bundle import built_in_agents, is_as_bundled
-from agents_app.config.files import BUNDLED, is_folder
 from agents_app.config.model_choice import choose_model
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
@@ -102,10 +102,11 @@ def _row(
 
 
 def _hidden_scope(listing: AgentListing, home: HomeLayout) -> str | None:
-    if listing.scope == "workspace" and is_folder(home.global_agents / listing.agent_id):
+    if listing.scope != "workspace":
+        return None
+    if os.path.isdir(home.global_agents / listing.agent_id):
         return "global"
-    bundled = listing.scope == "workspace" and is_folder(BUNDLED / "agents" / listing.agent_id)
-    return "bundled" if bundled else None
+    return "bundled" if listing.agent_id in built_in_agents() else None
 
 
 def _model(config: AgentConfig, workspace: Path | None) -> dict[str, Any]:

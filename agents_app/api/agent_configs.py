@@ -44,7 +44,7 @@ class Text(Where):
     @classmethod
     def of(cls, request: Request) -> dict[str, Any]:
         values = super().of(request)
-        tag = request.headers.get("If-Match", "").strip().strip('"')
+        tag = request.headers.get("If-Match", "").strip().removeprefix("W/").strip('"')
         values["base"] = values.get("baseHash") or (tag if tag != "*" else "") or None
         return values
 

@@ -3,13 +3,14 @@
 Asked for where agents are listed or edited, not at every turn: it looks into the other folders.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from agents_app.config.agents import AgentConfig, AgentListing
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.fields import suggestion
-from agents_app.config.files import BUNDLED, entries, is_folder
+from agents_app.config.files import BUNDLED, entries
 from agents_app.config.yaml_file import Document, read_document
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
@@ -19,7 +20,7 @@ def skill_ids(workspace: Path | None, home: HomeLayout) -> frozenset[str]:
     places = [home.global_skills, BUNDLED / "skills"]
     if workspace is not None:
         places.insert(0, WorkspaceLayout(workspace).skills)
-    return frozenset(path.name for place in places for path in _entries(place) if is_folder(path))
+    return frozenset(path.name for place in places for path in _entries(place) if os.path.isdir(path))
 
 
 def reference_warnings(

@@ -111,6 +111,8 @@ def test_misspelt_names_are_shown_with_their_lines(home: HomeLayout, client: Cli
 def test_skills_of_every_scope_are_known(home: HomeLayout, workspace: Path, client: Client) -> None:
     write(WorkspaceLayout(workspace).skills / "ours" / "SKILL.md", "x")
     write(home.global_skills / "theirs" / "SKILL.md", "x")
+    loop = home.global_skills / "loop"
+    loop.symlink_to(loop)
     write_agent(WorkspaceLayout(workspace).agents / "aide", skills=["ours", "theirs"])
     assert "warnings" not in row(client, "aide", workspace)
 
