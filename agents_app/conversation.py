@@ -17,7 +17,9 @@ from agents_app import delegation, deletion, exchange_deletion
 from agents_app.access import check_level, fold_level
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
+from agents_app.disabled_items import disabled_of, refuse_disabled
 from agents_app.inbound_images import InboundImage, save_images
+from agents_app.models import DisabledItem
 from agents_app.wake import dispatch_soon, give, signal_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
@@ -224,11 +226,15 @@ def _accepted(
 
 
 def _answering_agent(workspace: Workspace, session: AgentSession | None, agent_id: str | None) -> AgentConfig:
-    """The agent of an existing session; else the one asked for; else the workspace's first choice."""
+    """The agent of an existing session; else the one asked for, unless it is switched off; else the first choice."""
     root, home = Path(workspace.path), settings.HALO_HOME
     if session is not None:
         return load_agent(session.agent_id, root, home)
-    return load_agent(agent_id or default_agent_id(root, home), root, home)
+    if agent_id is None:
+        return load_agent(default_agent_id(root, home, disabled_of(workspace.pk, DisabledItem.Kind.AGENT)), root, home)
+    agent = load_agent(agent_id, root, home)
+    refuse_disabled(workspace.pk, agent)
+    return agent
 
 
 def _home_of(workspace: Workspace, session: AgentSession | None, agent: AgentConfig, now: datetime) -> Workspace:

@@ -31,6 +31,7 @@ from agents_app.session_tools.base import SessionTool
 from agents_app.skills_in_effect import listed_skills, reachable
 from agents_app.tools.base import Tool, ToolLimits
 from agents_app.tools.registry import tools_for
+from agents_app.tools.sandbox_trial import sandbox_trial
 from halo_project.clock import utcnow
 from sessions_app.models import AgentSession, Workspace
 
@@ -53,12 +54,13 @@ class Place:
 class Outfit:
     """What an agent holds in a place, whatever model answers.
 
-    tools: those that need no session; session_tools are made for one. listed_skills: also those that the session's
-    access level does not reach. sections: of the system prompt.
+    sandboxed: commands run in a sandbox here. tools: those that need no session; session_tools are made for one.
+    listed_skills: also those that the session's access level does not reach. sections: of the system prompt.
     """
 
     agent: AgentConfig
     limits: ToolLimits
+    sandboxed: bool
     tools: dict[str, Tool]
     session_tools: Sequence[type[SessionTool]]
     listed_skills: Sequence[Skill]
@@ -144,7 +146,8 @@ def in_force(place: Place) -> InForce:
 
 def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, *, vision: bool) -> Outfit:
     """`vision`: whether the model that answers sees images. Raises ConfigFileInvalid. Reads files."""
-    tools = tools_for(agent.tools, limits, place.access, vision=vision, sandboxed=is_sandboxed(place.access))
+    sandboxed = place.access != "full" and sandbox_trial().program is not None
+    tools = tools_for(agent.tools, limits, place.access, vision=vision, sandboxed=sandboxed)
     listed = listed_skills(agent, place.disabled_skills, place.workspace)
     skills = reachable(listed, place.access)
     kinds = session_tool_kinds(agent, skills, root=place.root, access=place.access)
@@ -160,7 +163,7 @@ def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, 
         skills=skill_lines(skills),
         disabled=place.disabled_agents,
     )
-    return Outfit(agent, limits, tools, kinds, listed, sections)
+    return Outfit(agent, limits, sandboxed, tools, kinds, listed, sections)
 
 
 def limits_of(general: General) -> ToolLimits:

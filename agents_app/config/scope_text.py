@@ -45,7 +45,7 @@ def with_scopes(text: str, workspace: Path) -> Scoped:
     def take(found: re.Match[str]) -> str:
         asked_for = found.group(1) or found.group(2)
         folder, rest = _folder(asked_for, workspace)
-        body = directory_instructions(workspace.resolve(), folder) if folder is not None else ""
+        body = directory_instructions(workspace.resolve(), folder).text if folder is not None else ""
         if folder is None or not body:
             problems.append(_problem(asked_for, missing=folder is None))
             return found.group(0)

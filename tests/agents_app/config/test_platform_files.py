@@ -11,7 +11,7 @@ import pytest
 
 from agents_app.config import platform_files
 from agents_app.config.agents import list_agents, load_agent
-from agents_app.config.bundle import bundle_files
+from agents_app.config.bundle import bundle_files, seed_files
 from agents_app.config.files import BUNDLED
 from agents_app.config.platform_files import refresh_platform_files
 from agents_app.config.template_version import NAME, read_template_version
@@ -67,8 +67,9 @@ def laid(halo_home: HomeLayout, bundle: Path) -> Laid:
 def test_the_real_files_are_laid_once(halo_home: HomeLayout, workspace: Path) -> None:
     assert refresh_platform_files(halo_home)
     found = tree(halo_home.global_dir)
-    assert {name.encode() for name in found} == {name.encode() for name in bundle_files()}
-    assert all(found[name].encode() == data for name, data in bundle_files().items())
+    laid = {**bundle_files(), **seed_files()}
+    assert found.keys() == laid.keys()
+    assert all(found[name].encode() == data for name, data in laid.items())
     assert not refresh_platform_files(halo_home)
     listed = list_agents(workspace, halo_home)
     assert {agent.scope for agent in listed} == {"global"} and all(agent.config for agent in listed)
