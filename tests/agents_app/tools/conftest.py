@@ -1,5 +1,9 @@
 """A workspace and a home on disk, and a way to run a tool in them as the engine would."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -78,3 +82,12 @@ def bench(tmp_path: Path) -> Bench:
     home.mkdir()
     watch = RecordingWatch()
     return Bench(ToolContext(workspace, home, ToolLimits(shell_timeout_s=60), processes=watch), watch)
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder that no sandbox hides by itself, unlike those below /tmp."""
+    parent = next(folder for folder in (Path.home(), Path.cwd()) if os.access(folder, os.W_OK))
+    folder = Path(tempfile.mkdtemp(prefix=".halo-escape-", dir=parent)).resolve()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

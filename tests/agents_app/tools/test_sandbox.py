@@ -15,7 +15,6 @@ from agents_app.tools.base import SandboxRules
 from agents_app.tools.registry import TOOL_NAMES, tools_for
 from agents_app.tools.sandbox import NO_SANDBOX, NOT_SET_UP
 from tests.agents_app.tools.escape_place import NEEDLE, Place, make_place
-from tests.agents_app.tools.test_escape import base as base
 from tests.support.sandbox import sandbox_or_skip
 
 
