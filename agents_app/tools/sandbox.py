@@ -17,8 +17,8 @@ from agents_app.tools.threads import Cancelled
 
 NO_SANDBOX = (
     "Error: command not run: this session has limited access, so commands run in a sandbox, and there is none on this "
-    "machine. Use the file and search tools. Whoever runs Halo can install bubblewrap (`halo doctor` tells what is "
-    "missing), or give this session full access."
+    "machine. Use the file and search tools. Whoever runs Halo can make bubblewrap usable (docs/security.md), or give "
+    "this session full access."
 )
 NOT_SET_UP = (
     "Error: command not run: its sandbox could not be set up just now. Try again; if that fails too, whoever runs Halo "

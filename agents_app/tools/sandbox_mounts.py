@@ -54,10 +54,14 @@ def mounts_for(context: ToolContext, masks: Masks) -> Mounts:
 def _put_what_is_shown(rules: "_Rules", context: ToolContext, masks: Masks, workspace: str) -> None:
     shared = os.path.realpath(halo_home_of(context) / "global")
     rules.put([*masks.shown, "/etc/resolv.conf", shared, workspace], "show")
-    for folder in (*homes_of(context), shared):
-        open_above = [workspace, *map(os.path.realpath, context.rules.writable)]
-        if folder != workspace and (folder == shared or not any(contains(path, folder) for path in open_above)):
-            rules.rebuild(folder)
+    open_above = [workspace, *map(os.path.realpath, context.rules.writable)]
+    for home in homes_of(context):
+        if not any(contains(path, home) for path in open_above):
+            rules.rebuild(home)
+    if shared != workspace:
+        rules.rebuild(shared)
+    if context.access == "readonly":
+        rules.rebuild(os.path.realpath(f"{workspace}/.halo"))
 
 
 class _Rules:

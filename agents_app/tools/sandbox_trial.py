@@ -5,6 +5,7 @@ namespaces to programs it does not know (Ubuntu's AppArmor rule).
 """
 
 import errno
+import logging
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ import threading
 from dataclasses import dataclass
 
 from agents_app.tools.environment import UNATTENDED
+
+logger = logging.getLogger(__name__)
 
 _SECONDS = 15.0
 _BASE = (
@@ -64,6 +67,8 @@ def sandbox_trial() -> Trial:
             if trial.for_now:
                 return trial
             _known = trial
+            if trial.program is None:
+                logger.warning("commands of the lower access levels are refused: %s", trial.reason)
         return _known
 
 

@@ -201,10 +201,14 @@ def test_T7_a_failure_that_may_pass_is_not_kept(tmp_path: Path, monkeypatch: pyt
     assert sandbox_trial.sandbox_trial().program is not None  # an answer is kept
 
 
-async def test_T7_none_installed(place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_T7_none_installed(
+    base: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = make_place(base, "workspace", sandboxed=True)
     monkeypatch.setattr(sandbox_trial, "_known", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "Install the package bubblewrap" in sandbox_trial.sandbox_trial().reason
+    assert "commands of the lower access levels are refused: bubblewrap is not installed" in caplog.text
     assert await place.shell("echo x") == f"__TOOL_ERROR__\n{NO_SANDBOX}"  # though the round was told there is one
 
 
