@@ -55,9 +55,9 @@ def read_document(path: Path) -> Document | None:
 
 
 def read_mapping(path: Path) -> Mapping[str, object] | None:
-    """The values of the file alone, see `read_document`."""
+    """The values of `read_document` alone."""
     document = read_document(path)
-    return None if document is None else document.values
+    return document.values if document is not None else None
 
 
 def parse_document(path: Path, data: bytes) -> Document:
