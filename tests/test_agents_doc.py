@@ -68,7 +68,11 @@ def test_ranges_and_defaults_are_those_of_the_code(field: str) -> None:
         with pytest.raises(AgentInvalid):
             parse(yaml_with(field, limit + (beyond if isinstance(limit, float) else round(beyond * 20))))
     plain = parse("name: X\nmodel: auto\n")
-    defaults = {"context.maxTokens": plain.context_max_tokens, "context.compressAt": plain.compress_at, "priority": 0}
+    defaults = {
+        "context.maxTokens": plain.context_max_tokens,
+        "context.compressAt": plain.compress_at or 0.8,
+        "priority": 0,
+    }
     assert field not in defaults or row[1] == str(defaults[field])
 
 
