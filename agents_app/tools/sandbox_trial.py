@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass
 
 from agents_app.tools.environment import UNATTENDED
+from halo_project.env import child_environment
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ def _run(program: str, flags: tuple[str, ...]) -> Trial:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             timeout=_SECONDS,
-            env={"PATH": os.environ.get("PATH", os.defpath), **UNATTENDED},
+            env={"PATH": child_environment().get("PATH", os.defpath), **UNATTENDED},
         )
     except subprocess.TimeoutExpired:
         return Trial(None, "bubblewrap did not answer in time. Halo tries again with the next command.", for_now=True)
