@@ -1,10 +1,9 @@
 """What an agent.yaml may list under `tools`, with a sentence for each, as a form shows it."""
 
-from agents_app.config.tool_names import DRAFT, LISTED, RELAY
+from agents_app.config.tool_names import LISTED, RELAY
 from agents_app.tools.registry import tools_for
 
 _OTHERS = {
-    DRAFT: "Write an answer down and read it as a critic before it is given, at most three times a turn.",
     RELAY: "Send messages into other workspaces: relay_send, relay_interrupt, relay_stop; only at full access.",
 }
 

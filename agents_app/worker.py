@@ -16,6 +16,7 @@ from agents_app import recovery
 from agents_app.deletion import finish_and_announce
 from agents_app.runner import Runner
 from agents_app.runtimes.registry import close_clients, warm_up
+from agents_app.tools.sandbox_trial import sandbox_trial
 from agents_app.wake import wake_all
 from halo_project.clock import now_ms
 from halo_project.database import db
@@ -42,7 +43,7 @@ class Worker:
     def start(self) -> None:
         self._thread.start()
         self._ready.wait()
-        threading.Thread(target=_import_sdks, name="halo-sdk-import", daemon=True).start()
+        threading.Thread(target=_make_ready, name="halo-sdk-import", daemon=True).start()
 
     def submit(self, session_pk: int) -> None:
         """From any thread. A wake-up that comes before the loop runs, or while it ends, is found again by a sweep."""
@@ -135,8 +136,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def _import_sdks() -> None:
-    """The vendors' SDKs take seconds to import: do it before the first message, and not on the loop."""
+def _make_ready() -> None:
+    """What takes long the first time, before a message asks for it and not on the loop: the vendors' SDKs take seconds
+    to import, and whether there is a sandbox is found out by trying one."""
+    sandbox_trial()
     for name in SDKS:
         try:
             warm_up(name)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from agents_app.config.fields import suggestion
 from agents_app.tools.registry import TOOL_NAMES
 
-DRAFT = "draft"
 RELAY = "relay"  # stands for the three relay tools
 RELAY_TOOLS = ("relay_send", "relay_interrupt", "relay_stop")
 # They come with a non-empty `team`, all together.
@@ -19,7 +18,7 @@ SESSION_TOOLS = (
 CONTINUE_TASK = "continue_task"
 ACTIVATE_SKILL = "activate_skill"
 
-LISTED: tuple[str, ...] = tuple(dict.fromkeys((*TOOL_NAMES, DRAFT, RELAY)))
+LISTED: tuple[str, ...] = tuple(dict.fromkeys((*TOOL_NAMES, RELAY)))
 
 
 def tool_remarks(names: Sequence[str]) -> dict[int, str]:

@@ -1,14 +1,17 @@
 """The tools for sessions of other workspaces: a message there, whose answer comes back here."""
 
 import asyncio
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, ClassVar
 
 from django.conf import settings
 
 from agents_app import delegation, relaying
-from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
+from agents_app.config.agents import AgentConfig, Item, default_agent_id, item_of, load_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound
+from agents_app.disabled_items import disabled_of
+from agents_app.models import DisabledItem
 from agents_app.session_tools.base import SessionTool, text_fields
 from agents_app.tools.base import ToolContext
 from agents_app.wake import wake_all
@@ -35,20 +38,21 @@ class _Relay(SessionTool):
         if not args["message"].strip():
             raise delegation.Refused("the message is empty")
         workspace = await self._workspace(args["workspace"])
-        agent = await asyncio.to_thread(self._answering, args.get("agent_id"), Path(workspace.path))
+        off = await db(disabled_of, workspace.pk, DisabledItem.Kind.AGENT)
+        agent = await asyncio.to_thread(self._answering, args.get("agent_id"), Path(workspace.path), off)
         letter = relaying.Relay(workspace, agent, args["message"], args.get("session_id") or None)
         origin = self._origin(context)
         done = await db(lambda: relaying.relay(self._session, letter, origin, utcnow(), interrupt=interrupt))
         await wake_all(done.wake, done.signals)
         return {"code": 0, "session_id": done.session.session_id}
 
-    def _answering(self, agent_id: str | None, workspace: Path) -> AgentConfig:
+    def _answering(self, agent_id: str | None, workspace: Path, off: AbstractSet[Item]) -> AgentConfig:
         try:
-            chosen = agent_id or default_agent_id(workspace, settings.HALO_HOME)
+            chosen = agent_id or default_agent_id(workspace, settings.HALO_HOME, off)
             agent = load_agent(chosen, workspace, settings.HALO_HOME)
         except (AgentNotFound, AgentInvalid, BadRequest) as error:
             raise delegation.Refused(error.message) from error
-        if agent.internal:
+        if agent.internal or (agent_id is not None and item_of(agent) in off):
             raise delegation.Refused(f'agent "{agent_id}" not found')
         return agent
 

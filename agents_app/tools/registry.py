@@ -6,6 +6,7 @@ Session tools and others that need the installation are added by the floors that
 from collections.abc import Sequence
 
 from agents_app.tools.base import AccessLevel, BaseTool, Tool, ToolLimits
+from agents_app.tools.draft import Draft
 from agents_app.tools.file_edit import FileEdit
 from agents_app.tools.file_glob import FileGlob
 from agents_app.tools.file_list import FileList
@@ -17,12 +18,12 @@ from agents_app.tools.view_image import ViewImage
 from agents_app.tools.web_fetch import WebFetch
 
 _KINDS: tuple[type[BaseTool], ...] = (
-    FileRead, ViewImage, FileWrite, FileEdit, FileList, ShellExec, Grep, FileGlob, WebFetch,
+    FileRead, ViewImage, FileWrite, FileEdit, FileList, ShellExec, Grep, FileGlob, WebFetch, Draft,
 )  # fmt: skip
 _BY_NAME = {kind.name: kind for kind in _KINDS}
 TOOL_NAMES: tuple[str, ...] = tuple(_BY_NAME)
 # What a session that may only read keeps where there is no sandbox.
-READONLY_NAMES = frozenset({"file_read", "view_image", "file_list", "grep", "glob"})
+READONLY_NAMES = frozenset({"file_read", "view_image", "file_list", "grep", "glob", "draft"})
 # What it gets besides where there is one.
 SANDBOX_NAMES = frozenset({"shell_exec", "web_fetch"})
 # What is of no use to a model without vision.

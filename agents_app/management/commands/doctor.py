@@ -1,4 +1,7 @@
-"""`halo doctor [provider …] [--json]`: ask each provider one tiny question; exit code 1 if one does not answer well."""
+"""`halo doctor [provider …] [--json]`: ask each provider one tiny question; exit code 1 if one does not answer well.
+
+It also tells whether commands of the lower access levels can be run in a sandbox here, which is no fault if not.
+"""
 
 import json
 import sys
@@ -8,6 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from agents_app.doctor import Checkup, ProviderCheck, run_checkup
+from agents_app.tools.sandbox_trial import Trial, try_sandbox
 from halo_project.printable import printable
 
 _HEAD = ("provider", "result", "model", "endpoint", "time")
@@ -22,21 +26,27 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         checkup = run_checkup(settings.HALO_HOME, settings.HALO.lookup, options["providers"])
-        self.stdout.write(_as_json(checkup) if options["json"] else _as_text(checkup))
+        trial = None if options["providers"] else try_sandbox()
+        self.stdout.write(_as_json(checkup, trial) if options["json"] else _as_text(checkup, trial))
         if not checkup.is_good:
             sys.exit(1)
 
 
-def _as_json(checkup: Checkup) -> str:
-    return json.dumps({"ok": checkup.is_good, **checkup.to_dict()}, indent=2)
+def _as_json(checkup: Checkup, trial: Trial | None) -> str:
+    told = {"ok": checkup.is_good, **checkup.to_dict()}
+    if trial is not None:
+        told["sandbox"] = {"ok": trial.program is not None, "reason": trial.reason}
+    return json.dumps(told, indent=2)
 
 
-def _as_text(checkup: Checkup) -> str:
+def _as_text(checkup: Checkup, trial: Trial | None) -> str:
     lines = _table(checkup.checks) if checkup.checks else ["No provider has a key: there is nothing to check."]
     if checkup.no_key:
         lines.append(f"no key: {', '.join(checkup.no_key)}")
     if checkup.keyless:
         lines.append(f"need no key, checked when named: {', '.join(checkup.keyless)}")
+    if trial is not None:
+        lines.append(f"sandbox: {trial.reason or 'works; commands of sessions below full access run in it'}")
     return "\n".join(map(printable, lines))
 
 

@@ -78,7 +78,7 @@ class TestPrompt:
         at = out.index("=== project (30 characters)")
         assert out[at + 1 : at + 6] == [f"=   {index}", "", "## Project knowledge", "", "The map."]
         names = [line.split()[1] for line in out if line.startswith("=== ")]
-        assert names == ["bootstrap", "agent", "team", "project", "place", "root", "all", "tools", "8"]
+        assert names == ["bootstrap", "agent", "team", "project", "place", "root", "all", "skills", "tools", "9"]
 
     def test_alone(self, home: HomeLayout, workspace: Path) -> None:
         for options, root in (((), True), (("--sub",), False)):

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from agents_app.config.errors import ProviderUnknown
+from agents_app.tools.sandbox_trial import sandbox_trial
 from halo_project.layout import HomeLayout
 from tests.support.model_server import ModelReply, ModelServer
 from tests.support.model_settings import KEY, point_at
@@ -39,13 +40,14 @@ def test_the_table(home: HomeLayout, server: ModelServer) -> None:
     point_at(home, server, "anthropic", "deepseek")
     server.respond(refusing_deepseek)
     code, out = doctor()
-    head, first, second, detail, no_key, keyless = out.split("\n")[:-1]
+    head, first, second, detail, no_key, keyless, sandbox = out.split("\n")[:-1]
     assert code == 1
     assert head.split() == ["provider", "result", "model", "endpoint", "time"]
     assert first.split()[:4] == ["anthropic", "ok", "claude-sonnet-5-5", server.url]
     assert second.split()[:3] == ["deepseek", "wrong", "key"] and second.index("wrong") == head.index("result")
     assert detail.startswith("  deepseek answered 401") and "[key] is invalid" in detail
     assert no_key.startswith("no key: openai, ") and keyless.endswith("ollama")
+    assert sandbox == f"sandbox: {sandbox_trial().reason or 'works; commands of sessions below full access run in it'}"
     code, out = doctor("anthropic")
     assert code == 0 and len(out.split("\n")[:-1]) == 2
 
@@ -55,6 +57,7 @@ def test_json(home: HomeLayout, server: ModelServer) -> None:
     code, out = doctor("--json")
     told = json.loads(out)
     assert (code, told["ok"]) == (0, True) and "anthropic" in told["noKey"]
+    assert told["sandbox"]["ok"] == (sandbox_trial().program is not None)
     (check,) = told["checks"]
     assert check["ms"] >= 0
     assert {**check, "ms": 0} == {

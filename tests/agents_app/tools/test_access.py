@@ -162,7 +162,7 @@ async def test_readonly_reads_and_changes_nothing(bench: Bench) -> None:
 
 def test_readonly_gets_only_the_reading_tools() -> None:
     assert set(tools_for(TOOL_NAMES, access="readonly")) == {
-        "file_read", "view_image", "file_list", "grep", "glob",
+        "file_read", "view_image", "file_list", "grep", "glob", "draft",
     }  # fmt: skip
     assert set(tools_for(TOOL_NAMES, access="workspace")) == set(TOOL_NAMES)
 
