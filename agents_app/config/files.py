@@ -4,6 +4,8 @@ Configuration is read for every turn, so the price of an unchanged file or folde
 left to the callers: they hand in the function that parses it.
 """
 
+import errno
+import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from agents_app.config.errors import ConfigFileInvalid
+from agents_app.tools.opening import open_beneath
 from halo_project.clock import now_ms
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
@@ -47,10 +50,22 @@ class FileCache(Generic[T]):
         known = self._entries.get(path)
         if known is not None and known[0] == stamp:
             return _value_or_raise(known[1])
-        if stamp.size > MAX_FILE_BYTES:
-            megabytes = MAX_FILE_BYTES // 1024 // 1024
-            raise ConfigFileInvalid(path, f"this file is larger than {megabytes} MB; make it shorter.")
-        data = _read(path)
+        _check_size(path, stamp)
+        return self._parsed(path, stamp, _read(path))
+
+    def get_open(self, path: Path, descriptor: int) -> T | None:
+        """As `get`, of an open file that was reached by this path. The descriptor is the caller's to close."""
+        stamp = _stamp_of(os.fstat(descriptor), stat.S_ISREG)
+        if stamp is None:
+            return None
+        known = self._entries.get(path)
+        if known is not None and known[0] == stamp:
+            return _value_or_raise(known[1])
+        _check_size(path, stamp)
+        with open(descriptor, "rb", closefd=False) as file:
+            return self._parsed(path, stamp, file.read())
+
+    def _parsed(self, path: Path, stamp: Stamp, data: bytes) -> T:
         value: T | ConfigFileInvalid
         try:
             value = self._parse(path, data)
@@ -58,6 +73,12 @@ class FileCache(Generic[T]):
             value = error.with_traceback(None)
         _remember(self._entries, path, stamp, value)
         return _value_or_raise(value)
+
+
+def _check_size(path: Path, stamp: Stamp) -> None:
+    if stamp.size > MAX_FILE_BYTES:
+        megabytes = MAX_FILE_BYTES // 1024 // 1024
+        raise ConfigFileInvalid(path, f"this file is larger than {megabytes} MB; make it shorter.")
 
 
 def _value_or_raise(value: T | ConfigFileInvalid) -> T:
@@ -69,6 +90,25 @@ def _value_or_raise(value: T | ConfigFileInvalid) -> T:
 def read_text(path: Path) -> str | None:
     """The Markdown file's text without surrounding blank space, or None when it does not exist."""
     return _TEXTS.get(path)
+
+
+def read_text_beneath(path: Path, root: Path) -> str | None:
+    """As `read_text`, and None as well where a link on the way leads out of the folder `root`."""
+    try:
+        real, base = os.path.realpath(path), os.path.realpath(root)
+        if not real.startswith(f"{base}/"):
+            return None
+        descriptor = open_beneath(base, os.path.relpath(real, base), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):  # put there since the look above
+            return None
+        raise _unreadable(path, error) from error
+    try:
+        return _TEXTS.get_open(path, descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def entries(folder: Path) -> tuple[Path, ...] | None:
@@ -107,6 +147,10 @@ def _stamp(path: Path, wanted: Callable[[int], bool]) -> Stamp | None:
         return None
     except OSError as error:
         raise _unreadable(path, error) from error
+    return _stamp_of(found, wanted)
+
+
+def _stamp_of(found: os.stat_result, wanted: Callable[[int], bool]) -> Stamp | None:
     if not wanted(found.st_mode):
         return None
     return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -3,6 +3,8 @@
 Their order and headings are left to `prompt`.
 """
 
+import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -10,12 +12,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from agents_app.config.files import BUNDLED, entries, read_text
+from agents_app.config.files import BUNDLED, entries, read_text, read_text_beneath
+from agents_app.config.notices import log_changes
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_LINE = re.compile(r"^(user_name|ai_name):[ \t]*(.+)$", re.MULTILINE)
 _WINDOWS = ".windows.md"
+_PASSED_OVER = "this link leads out of what the agents of a workspace may read; it is passed over."
+_STATE = ("sessions/", "logs/", "evo/", "halo.db")  # of a workspace's `.halo`
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +73,13 @@ def scope_texts(
 
 def profile_file(workspace: Path, home: HomeLayout) -> FileText:
     """The USER.md in effect: the workspace's, else the installation's."""
-    return _first(_paths(workspace, home).profiles)
+    return _first(_paths(workspace, home).profiles, workspace)
 
 
 def user_profile(workspace: Path, home: HomeLayout) -> tuple[str, bool]:
     """The text of the USER.md in effect, and whether there is one anywhere (it may be empty)."""
     paths = _paths(workspace, home).profiles
-    return _first(paths).text, any(read_text(path) is not None for path in paths)
+    return _first(paths, workspace).text, any(read_text(path) is not None for path in paths)
 
 
 def profile_places(workspace: Path, home: HomeLayout) -> tuple[Path, ...]:
@@ -88,11 +95,11 @@ def profile_names(profile: str) -> dict[str, str]:
 
 def instructions(workspace: Path, home: HomeLayout) -> FileText:
     """The workspace's INSTRUCTIONS.md, else the installation's."""
-    return _first(_paths(workspace, home).instructions)
+    return _first(_paths(workspace, home).instructions, workspace)
 
 
 def project_index(workspace: Path, home: HomeLayout) -> FileText:
-    return _first((_paths(workspace, home).index,))
+    return _first((_paths(workspace, home).index,), workspace)
 
 
 def directory_instructions(workspace: Path, directory: Path | None) -> FileText:
@@ -107,19 +114,42 @@ def directory_instructions(workspace: Path, directory: Path | None) -> FileText:
             return FileText()
         level = level / name
         path = level / ".halo" / "INSTRUCTIONS.md"
-        text = read_text(path)
+        text = _text_of(path, workspace)
         if text:
             parts.append(f"### {level.relative_to(workspace).as_posix()}\n\n{text}")
             files.append(path)
     return FileText("\n\n".join(parts), tuple(files))
 
 
-def _first(paths: Sequence[Path]) -> FileText:
+def _first(paths: Sequence[Path], workspace: Path) -> FileText:
     for path in paths:
-        text = read_text(path)
+        text = _text_of(path, workspace)
         if text:
             return FileText(text, (path,))
     return FileText()
+
+
+def _text_of(path: Path, workspace: Path) -> str | None:
+    """The file's text. One of the workspace's that a link leads to elsewhere is passed over.
+
+    Agents below full access may write these files. What they must not read themselves, no link of theirs may bring
+    into a prompt: neither from outside the workspace, nor from where its conversations are kept.
+    """
+    if not path.is_relative_to(workspace):
+        return read_text(path)
+    own = workspace / ".halo"
+    roots = () if _is_state(path, own) else (workspace, own) if path.parent == own else (workspace,)
+    found = next((text for root in roots if (text := read_text_beneath(path, root)) is not None), None)
+    passed_over = found is None and path.is_file()
+    log_changes(logger, str(path), [_PASSED_OVER] if passed_over else [])
+    return found
+
+
+def _is_state(path: Path, own: Path) -> bool:
+    try:
+        return os.path.realpath(path).startswith(tuple(f"{os.path.realpath(own)}/{name}" for name in _STATE))
+    except OSError:  # taken away at this moment
+        return True
 
 
 def _joined(files: Sequence[Path], *, windows: bool) -> FileText:

@@ -24,6 +24,8 @@ def _with_databases(names: tuple[str, ...], *databases: str) -> tuple[str, ...]:
 
 
 WORKSPACE_FOLDERS = (".halo/sessions", ".halo/logs", ".halo/evo")
+# What decides how agents work here. Changing it is for people and for full access, as `/agent create` is.
+WORKSPACE_RULES = (".halo/agents", ".halo/skills", ".halo/prompts", ".halo/settings.yaml")
 _WORKSPACE = _with_databases(WORKSPACE_FOLDERS, ".halo/halo.db")
 _HALO_HOME = _with_databases(
     ("secrets", "run", "logs", "redis", "global/internal-sessions", "global/logs"),
@@ -41,12 +43,14 @@ class Masks:
     """The masked paths of one session, real and absolute, and the (device, inode) of those that exist.
 
     shown: folders inside masked ones that are visible all the same. state: the masked paths that are Halo's own.
+    fixed: what may be read and not be changed.
     """
 
     paths: frozenset[str]
     inodes: frozenset[tuple[int, int]]
     shown: frozenset[str] = frozenset()
     state: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
     linked: LinkedFiles = field(default_factory=LinkedFiles, compare=False)
 
     def hides(self, real: str) -> bool:
@@ -57,6 +61,10 @@ class Masks:
             if path in self.shown:
                 return False
         return False
+
+    def fixes(self, real: str) -> bool:
+        """True when the real path, or a folder above it, must stay as it is."""
+        return any(path in self.fixed for path in _upwards(real))
 
     def is_masked(self, real: str) -> bool:
         """True for exactly this path, not for what is below it: for walks, which stop at a masked folder."""
@@ -91,8 +99,8 @@ def masks_for(context: ToolContext) -> Masks:
     halo_home = os.path.realpath(halo_home_of(context))
     state, shown = _halo_home(halo_home, workspace)
     state |= _below(workspace, _WORKSPACE)
-    others = map(os.path.realpath, context.other_workspaces)
-    other_folders, other_state = _others(set(others) - {workspace}, workspace)
+    others = {os.path.realpath(path) for path in context.other_workspaces} - {workspace}
+    other_folders, other_state = _others(others, workspace)
     private = {os.path.realpath(path) for path in context.rules.hidden} | other_state
     for home in homes_of(context):
         private |= _below(home, HOME_CREDENTIALS)
@@ -102,7 +110,7 @@ def masks_for(context: ToolContext) -> Masks:
         shown.add(workspace)
     inodes = frozenset(_inodes(paths)) - frozenset(_inodes(shown | {workspace}))
     linked = LinkedFiles(frozenset(state | private) & paths, frozenset(shown))
-    return Masks(paths, inodes, frozenset(shown), frozenset(state), linked)
+    return Masks(paths, inodes, frozenset(shown), frozenset(state), _fixed(workspace, halo_home, others), linked)
 
 
 def halo_home_of(context: ToolContext) -> Path:
@@ -135,6 +143,15 @@ def _halo_home(halo_home: str, workspace: str) -> tuple[set[str], set[str]]:
     if halo_home in (workspace, os.path.realpath(f"{workspace}/.halo")):
         return named | {f"{halo_home}/{name}" for name in _names(halo_home) - _KNOWLEDGE}, set()
     return named | {halo_home}, shown
+
+
+def _fixed(workspace: str, halo_home: str, others: Iterable[str]) -> frozenset[str]:
+    """The rules of this workspace and of those inside it; and Halo's own agents, skills and prompts."""
+    rules: set[str] = set()
+    for each in (workspace, *(other for other in others if contains(workspace, other))):
+        rules |= _below(each, WORKSPACE_RULES)
+    shared = os.path.realpath(f"{halo_home}/global")
+    return frozenset(rules if contains(shared, workspace) else rules | {shared})
 
 
 def _inside_state(halo_home: str, workspace: str) -> bool:

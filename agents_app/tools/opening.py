@@ -64,7 +64,7 @@ def _is_hidden(status: os.stat_result, target: Target) -> bool:
 def _open(target: Target, flags: int, make_parents: bool = False) -> int:
     try:
         if target.root is not None:
-            return _open_beneath(target.root, os.path.relpath(target.path, target.root), flags, make_parents)
+            return open_beneath(target.root, os.path.relpath(target.path, target.root), flags, make_parents)
         if make_parents:
             Path(target.path).parent.mkdir(parents=True, exist_ok=True)
         return os.open(target.path, flags | _COMMON, 0o666)
@@ -72,7 +72,8 @@ def _open(target: Target, flags: int, make_parents: bool = False) -> int:
         raise failure_of(error, "open", target.path) from error
 
 
-def _open_beneath(root: str, relative: str, flags: int, make_parents: bool) -> int:
+def open_beneath(root: str, relative: str, flags: int, make_parents: bool = False) -> int:
+    """A descriptor of what lies below the real folder `root`, reached without following any link. Raises OSError."""
     *folders, last = relative.split("/")
     current = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

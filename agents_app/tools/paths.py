@@ -74,11 +74,15 @@ def _target(raw: str, context: ToolContext, *, write: bool) -> Target:
     if write and context.access == "readonly":
         raise ToolFailure(f'Error: access denied: "{raw}" cannot be changed, this session may only read.')
     shared = os.path.realpath(halo_home_of(context) / "global")
-    shared_is_read_only = write and contains(shared, real) and not contains(shared, workspace)
     for root in [workspace] if write else [workspace, shared]:
         if contains(root, real):
-            if masks.hides(real) or shared_is_read_only:
+            if masks.hides(real):
                 break
+            if write and masks.fixes(real):
+                raise ToolFailure(
+                    f"Error: access denied: {_named(raw, path, real)} decides how agents work here; only full access "
+                    "may change it."
+                )
             return Target(raw, real, root, masks)
     raise ToolFailure(f"Error: access denied: {_named(raw, path, real)} is outside what this session may use.")
 

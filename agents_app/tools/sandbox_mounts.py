@@ -14,7 +14,7 @@ from typing import Literal
 
 from agents_app.tools.base import ToolContext
 from agents_app.tools.hard_links import linked_below, names_below
-from agents_app.tools.masks import WORKSPACE_FOLDERS, Masks, contains, halo_home_of, homes_of
+from agents_app.tools.masks import WORKSPACE_FOLDERS, WORKSPACE_RULES, Masks, contains, halo_home_of, homes_of
 
 # scratch: an empty folder of the command's own. hide: nothing there, and nothing can be put there.
 Rule = Literal["hide", "scratch", "show", "change"]
@@ -22,6 +22,8 @@ Rule = Literal["hide", "scratch", "show", "change"]
 _SCRATCH = ("/tmp", "/var/tmp", "/dev/shm")
 # Sockets of the system's services, and keys that containers are given.
 _SOCKETS = ("/run", "/var/run")
+# Folders of `.halo` in which agents keep things.
+_KEPT = ("tmp", "memory", "canvas", "docs")
 # A folder with more entries than this is masked name by name instead of being put together anew.
 _MOST_ENTRIES = 120
 
@@ -38,7 +40,7 @@ def mounts_for(context: ToolContext, masks: Masks) -> Mounts:
     """Blocks: for a thread. Raises TooManyToTell, and OSError when the workspace cannot be prepared."""
     workspace = os.path.realpath(context.workspace)
     if context.access == "workspace":
-        _make_state_folders(workspace, masks)
+        _make_ready(workspace, masks)
     writable = [workspace, *_writable(context, masks)] if context.access == "workspace" else []
     rules = _Rules(masks)
     rules.put(_SCRATCH, "scratch")
@@ -46,6 +48,8 @@ def mounts_for(context: ToolContext, masks: Masks) -> Mounts:
     rules.put([*masks.paths, *_second_names(workspace, masks)], "hide")
     _put_what_is_shown(rules, context, masks, workspace)
     rules.put(writable, "change")
+    if writable:
+        _fix(rules, masks, workspace)
     rules.put(list(_listening(rules)), "hide")
     rules.pin_what_could_be_moved()
     return rules.mounts()
@@ -160,12 +164,25 @@ def _cover(made: Mounts, path: str, rule: Rule, closed: list[str]) -> None:
     made.arguments += ("--ro-bind-data", str(descriptor), path)
 
 
-def _make_state_folders(workspace: str, masks: Masks) -> None:
-    """A folder that is there can be masked; one that Halo makes while the command runs could not be."""
-    for name in WORKSPACE_FOLDERS:
+def _make_ready(workspace: str, masks: Masks) -> None:
+    """What is there can be mounted over; what Halo makes while the command runs, or the command itself, could not."""
+    for name in (*WORKSPACE_FOLDERS, *WORKSPACE_RULES):
         path = os.path.realpath(f"{workspace}/{name}")
-        if path in masks.paths:
+        if path not in masks.paths | masks.fixed:
+            continue
+        if not name.endswith(".yaml"):
             os.makedirs(path, exist_ok=True)
+        elif not os.path.lexists(path):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+
+
+def _fix(rules: "_Rules", masks: Masks, workspace: str) -> None:
+    """A link to rules could be replaced by other rules, as nothing can be mounted over a link: then all of `.halo` is
+    fixed, but for what an agent keeps there."""
+    rules.put([path for path in masks.fixed if rules.of(path) == "change"], "show")
+    if any(os.path.islink(f"{workspace}/{name}") for name in WORKSPACE_RULES):
+        rules.put([f"{workspace}/.halo"], "show")
+        rules.put([path for name in _KEPT if os.path.isdir(path := f"{workspace}/.halo/{name}")], "change")
 
 
 def _second_names(workspace: str, masks: Masks) -> list[str]:

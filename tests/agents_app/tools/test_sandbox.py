@@ -53,17 +53,19 @@ async def test_the_home_folder_may_be_the_workspace(place: Place) -> None:
     """Then Halo's home is the workspace's `.halo` as well."""
     home = place.base / "home"
     (home / ".halo/INDEX.md").write_text("knowledge")
-    (home / ".halo/agents").mkdir()
+    (home / ".halo/docs").mkdir()
     (home / ".halo/sessions").mkdir()
     (home / ".halo/sessions/s.jsonl").write_text(NEEDLE)
     at_home = place.having(workspace=home)
     text = await at_home.shell(
-        "cat .halo/INDEX.md; echo; cat .halo/global/INSTRUCTIONS.md; echo x > .halo/agents/made; echo x > made; "
+        "cat .halo/INDEX.md; echo; cat .halo/global/INSTRUCTIONS.md; echo x > made; "
+        "echo x > .halo/docs/made; echo x > .halo/agents/made; "
         f"grep -rs {NEEDLE} . ; echo x > .halo/global/made; "
         "mv .config elsewhere; mv .halo elsewhere; mv .ssh elsewhere; ls -A"
     )
     assert text.startswith("knowledge\nshared\n") and f"{NEEDLE}" not in text
-    assert (home / "made").exists() and (home / ".halo/agents/made").exists()
+    assert (home / "made").exists() and (home / ".halo/docs/made").exists()
+    assert not (home / ".halo/agents/made").exists()
     assert not (home / ".halo/global/made").exists() and not (home / "elsewhere").exists()
     assert "knowledge" in (await at_home.tool("file_read", path=".halo/INDEX.md")).text
     for path in (".halo/not-thought-of", ".halo/secrets/django-key", ".halo/sessions/s.jsonl", ".ssh/id_ed25519"):
@@ -213,7 +215,7 @@ async def test_T7_none_installed(
 
 
 def test_which_tools_a_level_holds() -> None:
-    reading = {"file_read", "view_image", "file_list", "grep", "glob"}
+    reading = {"file_read", "view_image", "file_list", "grep", "glob", "draft"}
     assert set(tools_for(TOOL_NAMES, access="readonly")) == reading
     assert set(tools_for(TOOL_NAMES, access="readonly", sandboxed=True)) == reading | {"shell_exec", "web_fetch"}
     for sandboxed in (False, True):
