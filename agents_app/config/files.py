@@ -96,8 +96,11 @@ def read_text_beneath(path: Path, root: Path) -> str | None:
     """As `read_text`, and None as well where a link on the way leads out of the folder `root`."""
     try:
         real, base = os.path.realpath(path), os.path.realpath(root)
-        if not real.startswith(f"{base}/"):
-            return None
+    except OSError:  # it is being replaced at this moment
+        return None
+    if not real.startswith(f"{base}/"):
+        return None
+    try:
         descriptor = open_beneath(base, os.path.relpath(real, base), os.O_RDONLY)
     except FileNotFoundError:
         return None
