@@ -43,7 +43,7 @@ def measure(table: Table, options: argparse.Namespace, folder: Path) -> None:
     if "prompt" in options.parts:
         prompts(table, folder / "prompt", options.times)
     if "sandbox" in options.parts:
-        sandboxing(table, options.times)
+        sandboxing(table, folder / "sandbox", options.times)
 
 
 def main() -> int:

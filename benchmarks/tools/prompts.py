@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agents_app.config.agents import load_agent
-from agents_app.config.prompt import SkillLine, build_system_prompt
+from agents_app.config.prompt import build_system_prompt
+from agents_app.config.skill_text import skill_lines
+from agents_app.config.skills import load_skill
 from agents_app.tools.registry import TOOL_NAMES, tools_for
 from benchmarks.table import Table, median_us
 from halo_project.layout import HomeLayout, WorkspaceLayout
@@ -17,14 +19,14 @@ _NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
 def prompts(table: Table, folder: Path, times: int) -> None:
-    """The agent's files are looked at again each time, as for every turn."""
+    """The files of the agent and of its skills are looked at again each time, as for every turn."""
     home, workspace = HomeLayout(folder / "home"), folder / "workspace"
     _fill(home, workspace)
-    skills = [SkillLine(f"skill-{number}", "Says how something is done here. " * 3) for number in range(_SKILLS)]
     tools = list(tools_for(TOOL_NAMES).values())
 
     def build() -> str:
         lead = load_agent("agent0", workspace, home)
+        skills = skill_lines([load_skill(skill_id, workspace, home) for skill_id in lead.skills])
         return build_system_prompt(
             lead, workspace, home, root=True, tools=tools, now=_NOW, working_dir=workspace / "src", skills=skills
         )
@@ -45,6 +47,9 @@ def _fill(home: HomeLayout, workspace: Path) -> None:
     for file in (halo / "USER.md", halo / "INSTRUCTIONS.md", halo / "INDEX.md"):
         _write(file, text)
     _write(workspace / "src" / ".halo" / "INSTRUCTIONS.md", text)
+    for number in range(_SKILLS):
+        front = f"---\nname: skill-{number}\ndescription: {'Says how something is done here. ' * 3}\n---\n"
+        _write(home.global_skills / f"skill-{number}" / "SKILL.md", f"{front}\n{text}")
     team = [f"agent{number}" for number in range(_TEAM)]
     for agent_id in team:
         _write(home.global_agents / agent_id / "agent.yaml", _agent_yaml(agent_id, team))
@@ -53,7 +58,9 @@ def _fill(home: HomeLayout, workspace: Path) -> None:
 
 def _agent_yaml(name: str, team: list[str]) -> str:
     model = "model: {provider: anthropic, id: any, endpoint: https://127.0.0.1/}"
-    return f"name: {name}\ndescription: One of the team.\n{model}\nteam: [{', '.join(team)}]\ntools: [grep, glob]\n"
+    skills = ", ".join(f"skill-{number}" for number in range(_SKILLS))
+    lists = f"team: [{', '.join(team)}]\nskills: [{skills}]\ntools: [grep, glob]"
+    return f"name: {name}\ndescription: One of the team.\n{model}\n{lists}\n"
 
 
 def _write(path: Path, text: str) -> None:
