@@ -82,15 +82,12 @@ async def test_a_fault_is_found_mended_tested_and_committed(
     halo: RunningHalo, server: ModelServer, repository: Path
 ) -> None:
     commit = f"git {' '.join(IDENTITY)} commit -qam 'Count all'"
-    test_and_commit = f"python3 -m unittest -q 2>&1 && git diff --stat && {commit}"
     server.respond(
         follow(
             call("grep", pattern="def total", include="*.py"),
             lambda found: call("file_read", path=found.split(":")[0]),
             call("file_edit", path="shop.py", old_string="sum(prices[1:])", new_string="sum(prices)"),
-            call(
-                "shell_exec", command=f"python3 -m unittest -q 2>&1 && git diff --stat && {git} commit -qam 'Count all'"
-            ),
+            call("shell_exec", command=f"python3 -m unittest -q 2>&1 && git diff --stat && {commit}"),
             call("draft", content="The first price was left out. Mended; the test passes."),
             ModelReply(text="The first price was left out of the sum; it is counted now, and the test passes."),
         )
