@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 NOT_RUN = "Error: command not run — the server is shutting down. Safe to re-issue after the restart if still needed."
 _BACKGROUND = "nohup <command> > run.log 2>&1 &"
+_ATTEMPTS = 3  # at a sandbox
 # The signal that ends the command may arrive before the one that tells us of the shutdown.
 _FLAG_WAIT_S = 0.5
 _FLAG_POLL_S = 0.02
@@ -117,21 +118,29 @@ class _Run:
         )
 
     async def _run_sandboxed(self, argv: list[str]) -> processes.Outcome:
+        """What a sandbox is made of may be gone when it is made (a file in the home folder, say): then once more."""
+        for attempt in range(_ATTEMPTS):
+            outcome = await self._run_in_one(argv)
+            if outcome is not None:
+                code = outcome.returncode or 0
+                # The sandbox passes a signal on as a number, as a shell does.
+                return replace(outcome, returncode=128 - code) if code > 128 else outcome
+            logger.warning("a sandbox could not be set up (%d): %s", attempt + 1, self._stderr.text()[:2_000])
+            self._stdout, self._stderr = Kept(self._budget), Kept(self._budget)
+        raise ToolFailure(NOT_SET_UP)
+
+    async def _run_in_one(self, argv: list[str]) -> processes.Outcome | None:
+        """None when the sandbox ended before the command began."""
         environ = sandbox_environment(self._context.environ, str(self._context.home))
         made: list[Sandboxed] = []
         try:
             await in_thread_to_end(prepare, argv, self._context, made)
             (ready,) = made
             outcome = await self._run(ready.argv, environ, ready.descriptors, keeper=True)
-            if outcome.returncode and not outcome.killed and not ready.ran():
-                logger.warning("a sandbox could not be set up: %s", self._stderr.text()[:2_000])
-                raise ToolFailure(NOT_SET_UP)
+            return outcome if not outcome.returncode or outcome.killed or ready.ran() else None
         finally:
             for each in made:
                 each.close()
-        code = outcome.returncode or 0
-        # The sandbox passes a signal on as a number, as a shell does.
-        return replace(outcome, returncode=128 - code) if code > 128 else outcome
 
     def _output(self) -> str:
         output = output_text(self._stdout.text(), self._stderr.text())

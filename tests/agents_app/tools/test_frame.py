@@ -41,6 +41,7 @@ def test_the_registry_gives_tools_in_the_order_asked_for() -> None:
     assert list(tools_for(["grep", "relay", "file_read", "grep"])) == ["grep", "file_read"]
     assert set(TOOL_NAMES) == {
         "file_read", "view_image", "file_write", "file_edit", "file_list", "shell_exec", "grep", "glob", "web_fetch",
+        "draft",
     }  # fmt: skip
 
 
