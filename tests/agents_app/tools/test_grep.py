@@ -283,7 +283,7 @@ async def test_T6_what_ripgrep_read_behind_a_link_is_not_shown(bench: Bench, tmp
 async def test_a_search_that_is_ended_shows_what_it_has(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("z", "a"):
         bench.put(name, "hit\n")
-    stand_in(bench, monkeypatch, "printf './z\\0001:hit\\n./a\\0001:hit\\n'; sleep 600")
+    stand_in(bench, monkeypatch, "printf './z\\0001:hit\\n./a\\0001:hit\\n'; exec sleep 600")
     text = await bench.within(shell_timeout_s=1).text("grep", pattern="hit")
     assert text.startswith("a:1:hit\nz:1:hit\n[the search was ended after 1 seconds")
 
