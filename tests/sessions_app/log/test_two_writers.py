@@ -19,6 +19,7 @@ from tests.support.bare_store import bare_store
 from tests.support.faulty_files import Died, Fault, FaultyFiles
 
 SAVES = ["both", "both", "ui", "raw", "tail", "earlier"]
+LOOKS_AT_A_TORN_TAIL = 100
 _processes = multiprocessing.get_context("fork")
 
 
@@ -36,13 +37,33 @@ def make_save(store: SessionStore, who: str, kind: str, number: int) -> None:
     store.write()
 
 
-def writers_of(folder: Path) -> tuple[set[str], set[str]]:
-    """Whose words are in the UI log and whose in the raw log. Raises AssertionError for a torn or a bad line."""
+def look(folder: Path) -> tuple[UILog, RawLog, tuple[set[str], set[str]]]:
+    """Both logs as they are read now, and whose words are in the UI log and whose in the raw log."""
     paths = SessionPaths(folder, "s")
     ui_log, raw_log = UILog(paths.ui), RawLog(paths.raw)
     rows, messages = ui_log.load().all_rows, raw_log.load()
+    return ui_log, raw_log, ({row["content"][0] for row in rows}, {message["content"][0] for message in messages})
+
+
+def writers_of(folder: Path) -> tuple[set[str], set[str]]:
+    """Whose words are in the UI log and whose in the raw log. Raises AssertionError for a torn or a bad line."""
+    ui_log, raw_log, writers = look(folder)
     assert (ui_log.torn, ui_log.bad_lines, raw_log.torn, raw_log.bad_lines) == (False, 0, False, 0)
-    return {row["content"][0] for row in rows}, {message["content"][0] for message in messages}
+    return writers
+
+
+def look_while_they_write(folder: Path) -> None:
+    """Readers take no lock, so a look may catch a write half-way: what is torn is looked at again, what is bad never.
+
+    Raises AssertionError for a bad line, and for a tail that stays torn.
+    """
+    for _ in range(LOOKS_AT_A_TORN_TAIL):
+        ui_log, raw_log, _ = look(folder)
+        assert (ui_log.bad_lines, raw_log.bad_lines) == (0, 0)
+        if not (ui_log.torn or raw_log.torn):
+            return
+        time.sleep(0.002)
+    raise AssertionError(f"a tail was torn in each of {LOOKS_AT_A_TORN_TAIL} looks")
 
 
 def _serve(folder: Path, who: str, orders: Connection) -> None:
@@ -122,7 +143,7 @@ def test_S5_two_writers_at_once_never_tear_a_line_and_the_next_save_makes_a_pair
                 writer.begin("race 0.5")
             looks, until = 0, time.monotonic() + 0.5
             while time.monotonic() < until:
-                writers_of(tmp_path)
+                look_while_they_write(tmp_path)
                 looks += 1
             for writer in writers:
                 writer.wait()
