@@ -16,9 +16,10 @@ import yaml
 from django.conf import settings
 from django.db import transaction
 
-from agents_app.config.declarations import ParamField
+from agents_app.config.env_references import is_reference
 from agents_app.config.errors import shown
 from agents_app.config.params import RESERVED_IDS
+from agents_app.config.setting_field import SettingField, as_text
 from agents_app.config.skill_md import MAX_DESCRIPTION
 from agents_app.config.skills import SkillListing, builtin_ids, list_all_skills
 from agents_app.disabled_items import disabled_of
@@ -206,19 +207,19 @@ def _details(listing: SkillListing) -> dict[str, Any]:
         "requiresAccess": skill.requires,
         "userInvocable": skill.user_invocable,
         "modelInvocable": skill.model_invocable,
-        "params": [_field(field) for field in skill.params],
-        "secrets": [_field(field) for field in skill.secrets],
+        "params": [_field(field) for field in skill.declared.params],
+        "secrets": [_field(field) for field in skill.declared.secrets],
     }
 
 
-def _field(field: ParamField) -> dict[str, Any]:
+def _field(field: SettingField) -> dict[str, Any]:
     """The declaration, never a value. A default that is no `<<NAME>>` may be a key that somebody wrote down."""
-    hidden = field.secret and field.default is not None and not field.default.startswith("<<")
+    hidden = field.default is None or (field.secret and not is_reference(field.default))
     return {
         "key": field.key,
         "description": field.description,
         "description_zh": field.description_zh,
-        "default": None if hidden else field.default,
+        "default": None if hidden else as_text(field.default),
         "secret": field.secret,
         "type": field.type,
         "options": list(field.options),

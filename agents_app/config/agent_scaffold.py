@@ -7,9 +7,10 @@ from typing import Any
 
 import yaml
 
+from agents_app.config.env_references import EnvLookup
 from agents_app.config.registry import load_registry
 from agents_app.config.registry_row import AUTO, ModelInfo
-from agents_app.config.settings_file import EnvLookup, load_settings
+from agents_app.config.settings_file import load_settings
 from agents_app.tools.registry import TOOL_NAMES
 from halo_project.errors import BadRequest
 from halo_project.layout import HomeLayout

@@ -106,8 +106,7 @@ def check_yaml(agent_id: str, scope: Scope, path: Path, data: bytes) -> AgentCon
     try:
         document = parse_document(path, data)
     except ConfigFileInvalid as error:
-        where = f"Line {error.line}: " if error.line is not None else ""
-        raise AgentInvalid(agent_id, path, [where + error.problem]) from error
+        raise AgentInvalid(agent_id, path, [error.sentence]) from error
     return parse_agent(document, agent_id=agent_id, scope=scope, path=path, agent_md=None)
 
 

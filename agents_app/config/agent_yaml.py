@@ -101,7 +101,7 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
         system_prompt=fields.text("system_prompt"),
         agent_md=agent_md,
         warnings=(
-            *_repeated(document),
+            *document.remarks(),
             *fields.ignored(_TOP),
             *model.warnings,
             *context.ignored(_CONTEXT),
@@ -117,11 +117,6 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
 def is_internal_id(agent_id: str) -> bool:
     """Ids of the platform's own agents look like `__score__`."""
     return len(agent_id) > 4 and agent_id.startswith("__") and agent_id.endswith("__")
-
-
-def _repeated(document: Document) -> Iterator[str]:
-    for label, line in document.repeated.items():
-        yield f"Line {line}: `{label}` stands twice in its block; this one, the last, counts."
 
 
 def _tool_warnings(fields: Fields) -> Iterator[str]:

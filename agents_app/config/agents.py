@@ -100,12 +100,8 @@ def _load(agent_id: str, scope: Scope, folder: Path) -> AgentConfig:
             raise AgentInvalid(agent_id, path, ["This file is missing; an agent's folder needs one."])
         agent_md = read_text(prompt_path)
     except ConfigFileInvalid as error:
-        raise AgentInvalid(agent_id, error.path, [_with_line(error)]) from error
+        raise AgentInvalid(agent_id, error.path, [error.sentence]) from error
     return parse_agent(document, agent_id=agent_id, scope=scope, path=path, agent_md=agent_md or None)
-
-
-def _with_line(error: ConfigFileInvalid) -> str:
-    return f"Line {error.line}: {error.problem}" if error.line is not None else error.problem
 
 
 def _listing(agent_id: str, scope: Scope, folder: Path) -> AgentListing | None:

@@ -1,107 +1,148 @@
-"""What a config.yaml declares: the settings that a skill or an agent takes, and which of them are secret.
+"""Declarations of settings: lists of blocks in YAML, as in a skill's `config.yaml`, an agent's `agent-config.yaml` and
+the bundled list of the server's own settings.
 
-Values stand in settings files; which of them may go where is left to `params`.
+Values stand in settings files. Which of them may go where is left to `params`, what a page shows to `settings_view`.
 """
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.fields import Fields
 from agents_app.config.files import FileCache
-from agents_app.config.yaml_file import parse_mapping
-from agents_app.config.yaml_lines import with_lines
+from agents_app.config.setting_field import Kind, SettingField, Type, scalar_text
+from agents_app.config.yaml_file import parse_document
 
 TYPES = ("string", "int", "float", "boolean", "enum")
+_OWN_TYPES = (*TYPES, "list")
 _KEY = re.compile(r"[\w-]+(?:\.[\w-]+)*\Z")
-_FIELD = ("key", "description", "description_zh", "default", "secret", "type", "options", "optionLabels", "globalOnly")
-
-
-@dataclass(frozen=True, slots=True)
-class ParamField:
-    """A declared value. default: as written, `<<NAME>>` and all; None: there is none."""
-
-    key: str
-    description: str = ""
-    description_zh: str = ""
-    default: str | None = None
-    secret: bool = False
-    type: str = "string"
-    options: tuple[str, ...] = ()
+_TOP = ("params", "secrets", "displayName_zh", "description", "description_zh")
+_FIELD = (
+    "key", "description", "description_zh", "default", "secret", "type", "options", "optionLabels", "globalOnly",
+    "low", "high",
+)  # fmt: skip
+_FURTHEST = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """What one config.yaml declares. `secrets` are the server's own and never reach an agent."""
+    """What one file declares. `secrets` are the server's own and never reach an agent. `warnings`: a sentence each."""
 
-    params: tuple[ParamField, ...] = ()
-    secrets: tuple[ParamField, ...] = ()
+    params: tuple[SettingField, ...] = ()
+    secrets: tuple[SettingField, ...] = ()
     warnings: tuple[str, ...] = ()
+    display_name_zh: str = ""
+    description: str = ""
+    description_zh: str = ""
 
 
 def read_declarations(path: Path) -> Declarations:
-    """Empty without a file. Raises ConfigFileInvalid: what cannot be read might say that something is secret."""
-    return _FILES.get(path) or Declarations()
+    """What the owner of this file declares, whose id is the folder's name; empty without a file.
+
+    Raises ConfigFileInvalid: what cannot be read might say that something is secret.
+    """
+    return _FILES.get(path) or NONE
 
 
-def scalar_text(value: object) -> str | None:
-    """A YAML text, number or flag as text; None for anything else."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else None
+def own_fields(path: Path) -> tuple[SettingField, ...]:
+    """The server's own: a list under `fields:`, each at `<file's name>.<key>`. Raises ConfigFileInvalid."""
+    document = parse_document(path, path.read_bytes())
+    fields = Fields(document.values, lines=document.lines)
+    found = _declared(fields, "fields", (path.stem,), "param", _OWN_TYPES)
+    warnings = [*fields.ignored(("fields",)), *found.warnings]
+    if fields.problems or warnings:
+        raise ConfigFileInvalid(path, " ".join([*fields.problems, *warnings]))
+    return found.fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    fields: tuple[SettingField, ...]
+    warnings: tuple[str, ...]
 
 
 def _parse(path: Path, data: bytes) -> Declarations:
-    fields = Fields(parse_mapping(path, data))
-    warnings = _unknown(fields, ("params", "secrets"))
-    params = _fields(fields, "params", warnings)
-    secrets = _fields(fields, "secrets", warnings)
-    text = data.decode("utf-8-sig")
+    document = parse_document(path, data)
+    fields = Fields(document.values, lines=document.lines)
+    owner = path.parent.name
+    params = _declared(fields, "params", (owner, "params"), "param", TYPES)
+    secrets = _declared(fields, "secrets", (owner, "secrets"), "secret", TYPES)
     if fields.problems:
-        raise ConfigFileInvalid(path, " ".join(with_lines(fields.problems, text)))
-    lined = tuple(f"{path.name}: {sentence}" for sentence in with_lines(warnings, text))
-    return Declarations(params, tuple(replace(field, secret=True) for field in secrets), lined)
+        raise ConfigFileInvalid(path, " ".join(fields.problems))
+    warnings = (*document.remarks(), *fields.ignored(_TOP), *params.warnings, *secrets.warnings)
+    about = [scalar_text(fields.raw(key)) or "" for key in ("displayName_zh", "description", "description_zh")]
+    return Declarations(
+        params.fields, secrets.fields, tuple(f"{path.name}: {sentence}" for sentence in warnings), *about
+    )
 
 
-def _fields(fields: Fields, kind: str, warnings: list[str]) -> tuple[ParamField, ...]:
-    found: dict[str, ParamField] = {}
-    for block in fields.blocks(kind):
-        warnings += _unknown(block, _FIELD)
-        key = block.text("key", required=True) or ""
-        if key and not _KEY.match(key):
-            block.wrong("key", "a name such as `api_key`: letters, digits, `-` and `_`, with dots between the parts")
-        if key in found:
-            block.problems.append(f"`{block.label('key')}`: '{key}' is declared twice.")
-        found[key] = ParamField(
-            key=key,
-            description=block.text("description") or "",
-            description_zh=block.text("description_zh") or "",
-            default=_default(block),
-            secret=block.flag("secret") is True,
-            type=_type(block, warnings),
-            options=_options(block),
-        )
-    return tuple(found.values())
+def _declared(fields: Fields, block: str, prefix: tuple[str, ...], kind: Kind, types: Sequence[str]) -> _Declared:
+    found: dict[str, SettingField] = {}
+    warnings: list[str] = []
+    for each in fields.blocks(block):
+        warnings += each.ignored(_FIELD)
+        field = _field(each, prefix, kind, types, warnings)
+        if field.key in found:
+            each.remark("key", f"`{each.label('key')}`: '{field.key}' is declared twice.")
+        found[field.key] = field
+    return _Declared(tuple(found.values()), tuple(warnings))
 
 
-def _unknown(block: Fields, known: tuple[str, ...]) -> list[str]:
-    return [f"`{label}` is not a field Halo knows; it is ignored." for label in block.unknown(known)]
+def _field(
+    block: Fields, prefix: tuple[str, ...], kind: Kind, types: Sequence[str], warnings: list[str]
+) -> SettingField:
+    """One field. What does not hold is added to the block's problems: the field is then of no use."""
+    key = block.text("key", required=True) or ""
+    if key and not _KEY.match(key):
+        block.wrong("key", "a name such as `api_key`: letters, digits, `-` and `_`, with dots between the parts")
+    options = _options(block)
+    type = _type(block, types, bool(options), warnings)
+    field = SettingField(
+        key=key,
+        path=(*prefix, *key.split(".")),
+        kind=kind,
+        type=type,
+        low=block.number("low", low=-_FURTHEST, high=_FURTHEST),
+        high=block.number("high", low=-_FURTHEST, high=_FURTHEST),
+        options=options,
+        description=block.text("description") or "",
+        description_zh=block.text("description_zh") or "",
+        secret=block.flag("secret") is True or kind == "secret",
+        global_only=block.flag("globalOnly") is True or kind == "secret",
+        default=() if type == "list" else None,
+    )
+    return _with_default(field, block, warnings)
 
 
-def _type(block: Fields, warnings: list[str]) -> str:
-    kind = block.text("type") or "string"
-    if kind in TYPES:
-        return kind
-    warnings.append(f"`{block.label('type')}` is none of {', '.join(TYPES)}; it is taken for a string.")
+def _type(block: Fields, types: Sequence[str], has_options: bool, warnings: list[str]) -> Type:
+    said = block.text("type") or ("enum" if has_options else "string")
+    if said not in types:
+        problem = f"is none of {', '.join(types)}"
+    elif said == "enum" and not has_options:
+        problem = "is enum, and no `options` say which values are allowed"
+    else:
+        return cast(Type, said)
+    warnings.append(f"{block.line_of('type')}`{block.label('type')}` {problem}; it is taken for a string.")
     return "string"
 
 
-def _default(block: Fields) -> str | None:
-    value = scalar_text(block.raw("default"))
-    if value is None and block.has("default"):
+def _with_default(field: SettingField, block: Fields, warnings: list[str]) -> SettingField:
+    written = block.raw("default")
+    if field.type == "list":
+        return field if written is None else field.with_default(written)
+    text = scalar_text(written)
+    if text is None and written is not None:
         block.wrong("default", "a text, a number, true or false")
-    return value or None
+    if not text:
+        return field
+    found = field.with_default(text)
+    if found.default is None:
+        sentence = f"`{block.label('default')}` must be {field.rule}; there is none then."
+        warnings.append(block.line_of("default") + sentence)
+    return found
 
 
 def _options(block: Fields) -> tuple[str, ...]:
@@ -114,4 +155,5 @@ def _options(block: Fields) -> tuple[str, ...]:
     return tuple(text for text in texts if text is not None)
 
 
+NONE = Declarations()
 _FILES: FileCache[Declarations] = FileCache(_parse)

@@ -38,6 +38,11 @@ class ConfigFileInvalid(ConfigurationError):
         self.problem = problem
         self.line = line
 
+    @property
+    def sentence(self) -> str:
+        """The problem with its line, for where the file has been named."""
+        return f"Line {self.line}: {self.problem}" if self.line is not None else self.problem
+
 
 class AgentNotFound(NotFound):
     """No agent folder of this id in the workspace, in HALO_HOME or among the bundled ones."""

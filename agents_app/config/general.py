@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from agents_app.config.env_references import EnvLookup, env_names, resolve_env
 from agents_app.config.general_fields import GENERAL_FIELDS
 from agents_app.config.setting_field import SettingField
-from agents_app.config.settings_file import EnvLookup, Settings, env_names, load_settings, resolve_env, value_at
+from agents_app.config.settings_file import Settings, load_settings, value_at
 from halo_project.layout import HomeLayout
 
 logger = logging.getLogger(__name__)

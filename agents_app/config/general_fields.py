@@ -4,14 +4,11 @@
 workspaces, is for the installation's file alone (`global_only`).
 """
 
+from agents_app.config.declarations import own_fields
 from agents_app.config.files import BUNDLED
-from agents_app.config.setting_declarations import own_fields
 from agents_app.config.setting_field import Path, SettingField
-from agents_app.config.yaml_file import read_mapping
 
-_LIST = BUNDLED / "settings" / "general.yaml"
-
-GENERAL_FIELDS: tuple[SettingField, ...] = own_fields(_LIST, read_mapping(_LIST) or {})
+GENERAL_FIELDS: tuple[SettingField, ...] = own_fields(BUNDLED / "settings" / "general.yaml")
 # Names that 1.x had and that mean nothing here: not misspelt, and not used.
 RETIRED = frozenset({"general.theme", "general.limits.ws_event_buffer"})
 

@@ -8,9 +8,10 @@ out of every repr and every message.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from agents_app.config.env_references import EnvLookup, env_names, resolve_env
 from agents_app.config.registry import Provider, load_registry
 from agents_app.config.registry_row import RUNTIMES, SecretField
-from agents_app.config.settings_file import EnvLookup, Settings, env_names, load_settings, resolve_env
+from agents_app.config.settings_file import Settings, load_settings
 from halo_project.layout import HomeLayout
 
 

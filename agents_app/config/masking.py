@@ -3,9 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 
+from agents_app.config.env_references import is_reference
+
 MASK = "****"
 _SHORT = 12  # of fewer characters none is shown: four would be too much of it
-_REFERENCE = re.compile(r"<<[A-Z_][A-Z0-9_]*>>")
 _MASKED = re.compile(r".{0,2}\*{4,}.{0,2}", re.DOTALL)
 _USER_INFO = re.compile(r"//[^/?#\s]*@")
 
@@ -19,7 +20,7 @@ def masked(value: object) -> object:
     if value is None or isinstance(value, bool):
         return value
     text = str(value)
-    if not text or _REFERENCE.fullmatch(text):
+    if not text or is_reference(text):
         return text
     return MASK if len(text) < _SHORT else f"{text[:2]}{MASK}{text[-2:]}"
 
@@ -36,11 +37,6 @@ def open_value(value: object) -> object:
 def looks_masked(value: object) -> bool:
     """Whether this is what `masked` makes of a secret, and hardly one itself."""
     return isinstance(value, str) and _MASKED.fullmatch(value) is not None
-
-
-def is_reference(value: object) -> bool:
-    """Whether the whole value is `<<NAME>>`."""
-    return isinstance(value, str) and _REFERENCE.fullmatch(value) is not None
 
 
 def masked_tree(

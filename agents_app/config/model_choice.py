@@ -11,11 +11,12 @@ from pathlib import Path
 
 from agents_app.config.agents import AgentConfig
 from agents_app.config.endpoints import RULE, clean_endpoint
+from agents_app.config.env_references import EnvLookup
 from agents_app.config.errors import ConfigFileInvalid, EndpointUntrusted, ProviderKeyMissing, ProviderUnknown
 from agents_app.config.keys import KeyStatus, further_secrets, key_advice, key_status, preference
 from agents_app.config.registry import ModelInfo, Provider, Registry, load_registry
 from agents_app.config.registry_row import AUTO, REHEARSAL, RUNTIMES
-from agents_app.config.settings_file import EnvLookup, Settings, load_settings
+from agents_app.config.settings_file import Settings, load_settings
 from agents_app.config.thinking import Thinking, chosen_thinking, default_thinking
 from agents_app.config.trusted_endpoints import SETTING, base_url_variable, is_trusted
 from agents_app.runtimes.quirks import PLAIN, Quirks

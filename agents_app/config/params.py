@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig, Scope
-from agents_app.config.declarations import ParamField, read_declarations, scalar_text
+from agents_app.config.declarations import read_declarations
+from agents_app.config.env_references import env_names
 from agents_app.config.files import BUNDLED
-from agents_app.config.settings_file import Settings, Source, env_names, resolve_env
+from agents_app.config.setting_field import SettingField, as_text, scalar_text
+from agents_app.config.settings_file import Settings, Source
 from agents_app.tools.environment import is_secret
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
 # What a workspace's value may be made of where it goes into a command line unseen.
 _HARMLESS = re.compile(r"[\w.,:/@%+=-]+\Z")
-_CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|PRIVATE")
 RESERVED_IDS = frozenset({"general", "models"})  # what stands below these in a settings file is Halo's own
 
 
@@ -29,11 +30,11 @@ class Owner:
 
     owner_id: str
     scope: Scope
-    fields: tuple[ParamField, ...] = ()
-    installed: tuple[ParamField, ...] = ()
+    fields: tuple[SettingField, ...] = ()
+    installed: tuple[SettingField, ...] = ()
     is_agent: bool = False
 
-    def field(self, key: str) -> ParamField | None:
+    def field(self, key: str) -> SettingField | None:
         return next((field for field in self.fields if field.key == key), None)
 
     def declares_secret(self, key: str) -> bool:
@@ -66,7 +67,7 @@ def text_value(owner: Owner, key: str, settings: Settings) -> str | None:
     written, source = _written(owner, key, settings)
     if written is None or owner.is_secret(key) or _names_secret(written):
         return None
-    return _resolved(written, source, settings)
+    return settings.resolve(written, source)
 
 
 def command_value(owner: Owner, key: str, settings: Settings, *, workspace_agent: bool) -> Value:
@@ -77,7 +78,7 @@ def command_value(owner: Owner, key: str, settings: Settings, *, workspace_agent
         return Value(None, _why_none(owner, key, settings, name))
     if source == "global" and workspace_agent and (owner.is_secret(key) or _names_secret(written)):
         return Value(None, "an agent that lies in the workspace is not given the installation's secrets")
-    value = _resolved(written, source, settings)
+    value = settings.resolve(written, source)
     missing = [variable for variable in env_names(written) if f"<<{variable}>>" in value]
     if missing:
         return Value(None, f"the environment variable {missing[0]} is not set, or not for a workspace's file to name")
@@ -106,20 +107,21 @@ def _written(owner: Owner, key: str, settings: Settings) -> tuple[str | None, So
     if value is not None:
         return value, source
     field = owner.field(key)
-    return (field.default, own) if field is not None else (None, own)
+    return (as_text(field.default), own) if field is not None and field.default is not None else (None, own)
 
 
 def _may_be_overridden(owner: Owner, key: str, settings: Settings) -> bool:
     """Whether a workspace's settings count for what the installation owns.
 
     Where the installation's key goes is not for the workspace to say: neither the address beside a secret that is the
-    installation's, nor anything that nobody declares.
+    installation's, nor what is declared as the installation's alone, nor anything that nobody declares.
     """
-    if owner.field(key) is None:
+    declared = owner.field(key)
+    if declared is None or declared.global_only:
         return False
     secrets = [field for field in owner.fields if field.secret]
     sources = [(field, settings.source(*_path(owner, field.key))) for field in secrets]
-    return not any(source == "global" or (source is None and field.default) for field, source in sources)
+    return not any(source == "global" or (source is None and field.default is not None) for field, source in sources)
 
 
 def _installation_alone(settings: Settings) -> Settings:
@@ -136,14 +138,3 @@ def _path(owner: Owner, key: str) -> tuple[str, ...]:
 
 def _names_secret(written: str) -> bool:
     return any(is_secret(name) for name in env_names(written))
-
-
-def _resolved(written: str, source: Source, settings: Settings) -> str:
-    if source == "global":
-        return resolve_env(written, settings.env_lookup)
-    return resolve_env(written, lambda name: None if _withheld(name) else settings.env_lookup(name))
-
-
-def _withheld(name: str) -> bool:
-    """Variables that a file of a workspace may not name, as it may come from anyone."""
-    return is_secret(name) or _CREDENTIAL.search(name.upper()) is not None

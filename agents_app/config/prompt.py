@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agents_app.config.agents import AgentConfig, Item
+from agents_app.config.env_references import EnvLookup
 from agents_app.config.params import agent_owner
 from agents_app.config.placeholders import PlaceholderValues, fill
 from agents_app.config.prompt_files import (
@@ -28,7 +29,7 @@ from agents_app.config.prompt_files import (
     user_profile,
 )
 from agents_app.config.roster import roster
-from agents_app.config.settings_file import EnvLookup, load_settings
+from agents_app.config.settings_file import load_settings
 from agents_app.config.skills import skill_owners
 from halo_project.layout import HomeLayout
 

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents_app.config.env_references import EnvLookup
 from agents_app.config.errors import shown
 from agents_app.config.files import BUNDLED
 from agents_app.config.keys import KeyStatus, key_status, preference
 from agents_app.config.registry import load_registry
 from agents_app.config.registry_row import RUNTIMES, ModelInfo, Provider
-from agents_app.config.settings_file import EnvLookup, load_settings
+from agents_app.config.settings_file import load_settings
 from halo_project.layout import HomeLayout
 
 

@@ -89,6 +89,11 @@ def as_text(value: object) -> str:
     return str(value)
 
 
+def scalar_text(value: object) -> str | None:
+    """A YAML text, number or flag as text; None for anything else."""
+    return as_text(value) if isinstance(value, str | int | float) else None
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 

@@ -1,31 +1,33 @@
 """The settings files: `HALO_HOME/secrets/settings.yaml`, and over it `<workspace>/.halo/settings.yaml`, leaf by leaf.
 
-A workspace may come from anyone, so it never sets secrets, where keys are sent, or the limits of the sandbox, and never
-refers to a variable that holds a provider's key or configures Halo: a prompt of its own could carry it away.
+A workspace may come from anyone, so it never sets secrets, where keys are sent, or the limits of the sandbox.
 `<<NAME>>` inside a value stands for an environment variable, read through the lookup that is passed in; an unset one
-stays as it is written, so that a misspelt name shows. Which settings exist is left to those who read them.
+stays as it is written, so that a misspelt name shows. Which of them a workspace may name is `env_references`; which
+settings exist is left to those who read them.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from agents_app.config.env_references import (
+    EnvLookup,
+    is_guarded,
+    provider_variables,
+    refers_to_guarded,
+    resolve_env,
+)
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import FileCache
 from agents_app.config.general_fields import GLOBAL_ONLY
-from agents_app.config.registry import load_registry
 from agents_app.config.yaml_file import parse_mapping
-from agents_app.tools.environment import configures_halo
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
-EnvLookup = Callable[[str], str | None]
 Source = Literal["workspace", "global"]
 Tree = Mapping[str, object]
 
-_ENV_NAME = re.compile(r"<<([A-Z_][A-Z0-9_]*)>>")
 REFUSED_SEGMENTS = frozenset({"__proto__", "prototype", "constructor"})
 _MOST_MERGED = 256
 
@@ -43,6 +45,7 @@ class Settings:
     ignored: tuple[str, ...] = ()
     base: Mapping[str, object] | None = field(default=None, repr=False)
     over: Mapping[str, object] | None = field(default=None, repr=False)
+    home: HomeLayout | None = None
 
     def get(self, *path: str) -> object:
         """The value at the path with `<<NAME>>` resolved, or None. A block is returned as it is written."""
@@ -65,6 +68,13 @@ class Settings:
         """What the installation's own file has at the path, whatever the workspace says."""
         return value_at(self.values if self.base is None else self.base, path)
 
+    def resolve(self, written: str, source: Source) -> str:
+        """A value, or a default, with its variables; what a workspace's file may not name stays as it is written."""
+        if source == "global" or "<<" not in written:
+            return resolve_env(written, self.env_lookup)
+        guarded = provider_variables(self.home) if self.home is not None else frozenset()
+        return resolve_env(written, lambda name: None if is_guarded(name, guarded) else self.env_lookup(name))
+
     def text(self, *path: str) -> str | None:
         """A text or number at the path as stripped text; None when unset, blank or a block."""
         value = self.get(*path)
@@ -81,7 +91,7 @@ def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | Non
     known = _MERGED.get((home, workspace))
     if known is not None and known.is_of(base, over, guarded, env_lookup):
         return known.settings
-    made = _Merged(base, over, guarded, _layered(base, over, guarded, env_lookup))
+    made = _Merged(base, over, guarded, _layered(base, over, guarded, env_lookup, home))
     if len(_MERGED) >= _MOST_MERGED:
         _MERGED.clear()
     _MERGED[home, workspace] = made
@@ -102,41 +112,18 @@ class _Merged:
         return same and self.settings.env_lookup == env_lookup
 
 
-def provider_variables(home: HomeLayout) -> frozenset[str]:
-    """The environment variables that hold keys of providers."""
-    rows = load_registry(home).providers.values()
-    return frozenset(name for row in rows for secret in row.secrets for name in env_names(secret.default))
-
-
-def refers_to_guarded(value: object, guarded: frozenset[str]) -> bool:
-    """Whether a workspace's value asks for a variable that is not for it: see `provider_variables`."""
-    texts = value if isinstance(value, list | tuple) else [value]
-    names = [name for text in texts if isinstance(text, str) for name in env_names(text)]
-    return any(name in guarded or configures_halo(name) for name in names)
-
-
-def _layered(base: Tree, over: Tree | None, guarded: frozenset[str], env_lookup: EnvLookup) -> Settings:
+def _layered(
+    base: Tree, over: Tree | None, guarded: frozenset[str], env_lookup: EnvLookup, home: HomeLayout
+) -> Settings:
     if over is None:
-        return Settings(base, env_lookup)
+        return Settings(base, env_lookup, home=home)
     ignored: list[str] = []
     merged = _merge(base, over, (), guarded, ignored)
-    return Settings(merged, env_lookup, tuple(ignored), base, over)
+    return Settings(merged, env_lookup, tuple(ignored), base, over, home)
 
 
 def _refers(values: Tree) -> bool:
     return any(_refers(value) if isinstance(value, Mapping) else "<<" in str(value) for value in values.values())
-
-
-def resolve_env(text: str, env_lookup: EnvLookup) -> str:
-    """Each `<<NAME>>` replaced by the variable's value, or left standing when it is not set."""
-    if "<<" not in text:
-        return text
-    return _ENV_NAME.sub(lambda found: _value_or_self(found, env_lookup), text)
-
-
-def env_names(text: str) -> list[str]:
-    """The environment variables a written value refers to."""
-    return _ENV_NAME.findall(text)
 
 
 def value_at(values: Mapping[str, object], path: tuple[str, ...]) -> object:
@@ -158,11 +145,6 @@ def _global_path(home: HomeLayout) -> Path:
 @lru_cache(maxsize=256)
 def _workspace_path(workspace: Path) -> Path:
     return WorkspaceLayout(workspace).settings_yaml
-
-
-def _value_or_self(found: re.Match[str], env_lookup: EnvLookup) -> str:
-    value = env_lookup(found.group(1))
-    return found.group(0) if value is None else value
 
 
 def _read(path: Path) -> Mapping[str, object]:

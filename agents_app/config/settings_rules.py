@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents_app.config.endpoints import RULE, clean_endpoint
+from agents_app.config.env_references import EnvLookup, env_names, is_reference, refers_to_guarded
 from agents_app.config.general import read_written
-from agents_app.config.masking import is_reference, looks_masked, masked, open_value
+from agents_app.config.masking import looks_masked, masked, open_value
 from agents_app.config.setting_field import SettingField
 from agents_app.config.settings_file import (
     REFUSED_SEGMENTS,
-    EnvLookup,
-    env_names,
     is_global_only,
-    refers_to_guarded,
     value_at,
 )
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema
@@ -112,8 +110,8 @@ class Rules:
 
         if refers_to_guarded(value, self.guarded):
             raise BadRequest(
-                f"`{name}` refers to an environment variable that holds a key of a provider or configures Halo, which "
-                "a workspace's file may not. Set it for the whole installation.",
+                f"`{name}` refers to an environment variable that configures Halo, holds a key or is called like one, "
+                "which a workspace's file may not. Set it for the whole installation.",
                 code="setting_global_only",
             )
 

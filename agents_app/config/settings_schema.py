@@ -4,21 +4,21 @@ Each owner declares its own beside it; a declaration that does not hold is left 
 left to `settings_view` and `general`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from agents_app.config.agents import list_agents
+from agents_app.config.declarations import Declarations, read_declarations
 from agents_app.config.endpoints import RULE
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.files import BUNDLED, entries, is_folder, read_text
 from agents_app.config.general_fields import GENERAL_FIELDS
 from agents_app.config.registry import Provider, Registry, load_registry
-from agents_app.config.setting_declarations import declared_fields
 from agents_app.config.setting_field import SettingField
 from agents_app.config.settings_file import REFUSED_SEGMENTS
-from agents_app.config.yaml_file import read_mapping
-from halo_project.layout import HomeLayout, WorkspaceLayout
+from agents_app.config.skills import list_skills
+from halo_project.layout import HomeLayout
 
 Owner = Literal["general", "provider", "skill", "agent"]
 GENERAL, MODELS = "general", "models"
@@ -66,14 +66,12 @@ def load_schema(home: HomeLayout, workspace: Path | None = None) -> Schema:
     sections = [Section(GENERAL, "general", "General", own, display_name_zh="常规")]
     problems += registry.problems.values()
     sections += [_provider(row) for row in sorted(registry.providers.values(), key=lambda row: row.id)]
-    layout = WorkspaceLayout(workspace) if workspace is not None else None
-    skills = (BUNDLED / "skills", home.global_skills, *((layout.skills,) if layout else ()))
-    agents = (BUNDLED / "agents", home.global_agents, *((layout.agents,) if layout else ()))
     taken = {GENERAL, MODELS, *REFUSED_SEGMENTS}
-    for owner, folders in (("skill", skills), ("agent", agents)):
-        for section in _sections(owner, folders, problems):
+    for sections_of in (_skills, _agents):
+        for section in _sound(sections_of, home, workspace, problems):
             if section.namespace in taken:
-                problems.append(f"The {owner} '{section.namespace}' needs another id to have settings of its own.")
+                named = f"The {section.owner} '{section.namespace}'"
+                problems.append(f"{named} needs another id to have settings of its own.")
                 continue
             taken.add(section.namespace)
             sections.append(section)
@@ -121,48 +119,47 @@ def _provider(row: Provider) -> Section:
     return Section(row.id, "provider", row.display_name, tuple(fields), name_zh, description=row.description)
 
 
-def _sections(owner: Owner, folders: tuple[Path, ...], problems: list[str]) -> Iterator[Section]:
-    """A nearer folder of the same id stands for the whole of the farther one."""
-    found: dict[str, Path] = {}
-    for folder in folders:
+_SectionsOf = Callable[[HomeLayout, Path | None, list[str]], Iterator[Section]]
+
+
+def _sound(sections_of: _SectionsOf, home: HomeLayout, workspace: Path | None, problems: list[str]) -> list[Section]:
+    """Those of them that declare something, by id; none where their folder cannot be read."""
+    try:
+        found = [section for section in sections_of(home, workspace, problems) if section.fields]
+    except ConfigFileInvalid as error:
+        problems.append(error.message)
+        return []
+    return sorted(found, key=lambda section: section.namespace)
+
+
+def _skills(home: HomeLayout, workspace: Path | None, problems: list[str]) -> Iterator[Section]:
+    for listing in list_skills(workspace, home):
+        if listing.skill is None:
+            problems.append(listing.error or "")
+        else:
+            yield _section("skill", listing.skill_id, listing.name, listing.skill.declared)
+
+
+def _agents(home: HomeLayout, workspace: Path | None, problems: list[str]) -> Iterator[Section]:
+    for listing in list_agents(workspace, home):
+        if listing.folder is None:
+            continue
         try:
-            found |= {path.name: path for path in entries(folder) or () if is_folder(path)}
-        except ConfigFileInvalid as error:
-            problems.append(error.message)
-    for namespace, folder in sorted(found.items()):
-        try:
-            section = _section(owner, namespace, folder)
+            declared = read_declarations(listing.folder / "agent-config.yaml")
         except ConfigFileInvalid as error:
             problems.append(error.message)
             continue
-        if section.fields:
-            yield section
+        problems += [f"The agent '{listing.agent_id}': {sentence}" for sentence in declared.warnings]
+        yield _section("agent", listing.agent_id, listing.name, declared)
 
 
-def _section(owner: Owner, namespace: str, folder: Path) -> Section:
-    name = "config.yaml" if owner == "skill" else "agent-config.yaml"
-    fields = declared_fields(folder, name)
-    said = read_mapping(folder / name) or {}
+def _section(owner: Owner, namespace: str, display_name: str, declared: Declarations) -> Section:
     return Section(
         namespace,
         owner,
-        _display_name(owner, folder) if fields else namespace,
-        fields,
-        display_name_zh=_text(said.get("displayName_zh")),
-        description=_text(said.get("description")),
-        description_zh=_text(said.get("description_zh")),
+        display_name,
+        (*declared.params, *declared.secrets),
+        display_name_zh=declared.display_name_zh,
+        description=declared.description,
+        description_zh=declared.description_zh,
     )
-
-
-def _display_name(owner: Owner, folder: Path) -> str:
-    if owner == "agent":
-        return _text((read_mapping(folder / "agent.yaml") or {}).get("name")) or folder.name
-    for line in (read_text(folder / "SKILL.md") or "").split("\n")[1:20]:
-        key, _, value = line.partition(":")
-        if key.strip() == "name" and value.strip():
-            return value.strip().strip("\"'")
-    return folder.name
-
-
-def _text(value: object) -> str:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

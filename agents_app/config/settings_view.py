@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agents_app.config.endpoints import RULE, clean_endpoint
+from agents_app.config.env_references import EnvLookup, env_names, is_reference
 from agents_app.config.general import read_written
 from agents_app.config.general_fields import RETIRED
-from agents_app.config.masking import is_reference, masked, masked_tree, open_value
+from agents_app.config.masking import masked, masked_tree, open_value
 from agents_app.config.setting_field import SettingField, as_text
-from agents_app.config.settings_file import EnvLookup, Settings, env_names, is_global_only, load_settings, value_at
+from agents_app.config.settings_file import Settings, load_settings, value_at
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
 
@@ -121,8 +122,8 @@ def _declaration(each: SettingField) -> dict[str, Any]:
 def _value(each: SettingField, settings: Settings) -> _Value:
     for path in (each.path, *each.older):
         over = value_at(settings.over or {}, path)
-        written = settings.written(*path)
-        if not _blank(over) and over == written and not is_global_only(path):
+        written = settings.installation(*path) if each.global_only else settings.written(*path)
+        if not _blank(over) and over == written and not each.global_only:
             return _Value(over, "workspace", path)
         if not _blank(written):
             return _Value(written, "global", path)

@@ -16,9 +16,10 @@ from typing import Any
 
 import yaml
 
+from agents_app.config.env_references import EnvLookup, provider_variables
 from agents_app.config.errors import ConfigFileInvalid, shown
 from agents_app.config.files import MAX_FILE_BYTES
-from agents_app.config.settings_file import EnvLookup, parse_settings, provider_variables, value_at
+from agents_app.config.settings_file import parse_settings, value_at
 from agents_app.config.settings_rules import Rules, SettingRefused
 from agents_app.config.settings_schema import load_schema
 from agents_app.config.settings_view import leaves

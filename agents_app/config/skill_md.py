@@ -5,19 +5,18 @@ passed over. What config.yaml declares is `declarations`; where the folders are 
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agents_app.config.agent_yaml import Scope
 from agents_app.config.command_names import LEVELS, Level
-from agents_app.config.declarations import ParamField
+from agents_app.config.declarations import NONE, Declarations
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.fields import Fields
 from agents_app.config.files import FileCache
 from agents_app.config.params import Owner
-from agents_app.config.yaml_file import parse_mapping
-from agents_app.config.yaml_lines import field_lines, with_lines
+from agents_app.config.setting_field import SettingField
+from agents_app.config.yaml_file import Document, parse_document
 
 MAX_SKILL_BYTES = 256 * 1024
 MAX_DESCRIPTION = 1_024  # characters: it stands in the prompt of every turn
@@ -45,8 +44,8 @@ class Skill:
     """One skill as its folder describes it.
 
     body: Markdown, placeholders and all. command: without the slash. requires: the level of a session below which it is
-    not there at all. `secrets` are the server's own and never reach an agent. installed: what a skill of the same id in
-    the installation declares, where this one is the workspace's.
+    not there at all. declared: what its config.yaml says. installed: the params that a skill of the same id in the
+    installation declares, where this one is the workspace's.
     """
 
     skill_id: str
@@ -60,14 +59,13 @@ class Skill:
     user_invocable: bool = True
     model_invocable: bool = True
     requires: Level | None = None
-    params: tuple[ParamField, ...] = ()
-    secrets: tuple[ParamField, ...] = ()
+    declared: Declarations = NONE
     warnings: tuple[str, ...] = ()
-    installed: tuple[ParamField, ...] = ()
+    installed: tuple[SettingField, ...] = ()
 
     @property
     def owner(self) -> Owner:
-        return Owner(self.skill_id, self.scope, self.params, self.installed)
+        return Owner(self.skill_id, self.scope, self.declared.params, self.installed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ def parse_skill_md(path: Path, data: bytes) -> SkillFile:
         raise _no_front(path, text)
     # As many empty lines before the fields as stand before them in the file: messages then name the right ones.
     padded = "\n" * text.count("\n", 0, front.start(1)) + front.group(1)
-    return _checked(path, _mapping(path, padded), padded, text[front.end() :].strip("\n").rstrip())
+    return _checked(path, _document(path, padded), text[front.end() :].strip("\n").rstrip())
 
 
 def _no_front(path: Path, text: str) -> ConfigFileInvalid:
@@ -113,9 +111,9 @@ def _no_front(path: Path, text: str) -> ConfigFileInvalid:
     return ConfigFileInvalid(path, problem, line=1)
 
 
-def _mapping(path: Path, front: str) -> Mapping[str, object]:
+def _document(path: Path, front: str) -> Document:
     try:
-        return parse_mapping(path, front.encode())
+        return parse_document(path, front.encode())
     except ConfigFileInvalid as error:
         if "mapping values are not allowed" not in error.problem:
             raise
@@ -123,10 +121,10 @@ def _mapping(path: Path, front: str) -> Mapping[str, object]:
         raise ConfigFileInvalid(path, hint, line=error.line) from error
 
 
-def _checked(path: Path, values: Mapping[str, object], front: str, body: str) -> SkillFile:
-    fields = Fields(values)
+def _checked(path: Path, document: Document, body: str) -> SkillFile:
+    fields = Fields(document.values, lines=document.lines)
     name, description = _line(fields, "name"), _line(fields, "description")
-    warnings = [f"`{label}` is not a field Halo knows; it is ignored." for label in fields.unknown(_KNOWN + _FOREIGN)]
+    warnings = [*document.remarks(), *fields.ignored((*_KNOWN, *_FOREIGN))]
     parsed = SkillFile(
         name=name,
         description=description[:MAX_DESCRIPTION],
@@ -138,24 +136,16 @@ def _checked(path: Path, values: Mapping[str, object], front: str, body: str) ->
         requires=_level(fields),
     )
     if fields.problems:
-        return SkillFile(problems=with_lines(fields.problems, front))
-    return _warned(parsed, path, len(description), with_lines(warnings, front), field_lines(front))
-
-
-def _warned(
-    parsed: SkillFile, path: Path, described: int, warnings: tuple[str, ...], lines: Mapping[str, int]
-) -> SkillFile:
-    more = []
-    if parsed.name != path.parent.name:
-        more.append(
-            f"Line {lines['name']}: `name` is '{parsed.name}', the folder '{path.parent.name}': the folder is the id."
-        )
-    if described > MAX_DESCRIPTION:
-        line = lines["description"]
-        more.append(f"Line {line}: `description` is longer than {MAX_DESCRIPTION:,} characters; the rest is cut off.")
+        return SkillFile(problems=tuple(fields.problems))
+    folder = path.parent.name
+    if name != folder:
+        warnings.append(f"{fields.line_of('name')}`name` is '{name}', the folder '{folder}': the folder is the id.")
+    if len(description) > MAX_DESCRIPTION:
+        most = f"longer than {MAX_DESCRIPTION:,} characters"
+        warnings.append(f"{fields.line_of('description')}`description` is {most}; the rest is cut off.")
     if not parsed.user_invocable and parsed.command:
-        more.append("`command` has no effect beside `user-invocable: false`.")
-    return replace(parsed, warnings=(*warnings, *more))
+        warnings.append(f"{fields.line_of('command')}`command` has no effect beside `user-invocable: false`.")
+    return replace(parsed, warnings=tuple(warnings))
 
 
 def _line(fields: Fields, key: str) -> str:
@@ -182,12 +172,13 @@ def _command(fields: Fields) -> str | None:
 def _verbs(fields: Fields, warnings: list[str]) -> tuple[Verb, ...]:
     found: dict[str, Verb] = {}
     for block in fields.blocks("verbs"):
-        warnings += [f"`{label}` is not a field Halo knows; it is ignored." for label in block.unknown(_VERB)]
+        warnings += block.ignored(_VERB)
         name = (block.text("name", required=True) or "").lower()
         if name and not WORD.match(name):
             block.wrong("name", "one word: letters, digits, `-` and `_`")
         if name in found:
-            warnings.append(f"`{block.label('name')}`: the verb '{name}' stands there twice; the first counts.")
+            sentence = f"`{block.label('name')}`: the verb '{name}' stands there twice; the first counts."
+            warnings.append(block.line_of("name") + sentence)
             continue
         description = " ".join((block.text("desc") or "").split())
         found[name] = Verb(name, block.flag("builtin") is True, _level(block), description)

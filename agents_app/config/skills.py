@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from agents_app.config.agent_yaml import Scope
-from agents_app.config.declarations import ParamField, read_declarations
+from agents_app.config.declarations import read_declarations
 from agents_app.config.errors import ConfigFileInvalid, SkillInvalid, SkillNotFound, shown
 from agents_app.config.files import BUNDLED, entries, is_folder
 from agents_app.config.params import Owner
+from agents_app.config.setting_field import SettingField
 from agents_app.config.skill_md import Skill, SkillFile, Verb, read_skill_md
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import is_safe_segment
 
 __all__ = [
-    "ParamField",
     "Skill",
     "SkillListing",
     "Verb",
@@ -138,7 +138,7 @@ def _load(skill_id: str, scope: Scope, folder: Path, home: HomeLayout) -> Skill:
         file = read_skill_md(path)
         declared = read_declarations(config_path)
     except ConfigFileInvalid as error:
-        raise SkillInvalid(skill_id, error.path, [_with_line(error)]) from error
+        raise SkillInvalid(skill_id, error.path, [error.sentence]) from error
     if file is None:
         raise SkillInvalid(skill_id, path, ["This file is missing; a skill's folder needs one."])
     if file.problems:
@@ -148,8 +148,7 @@ def _load(skill_id: str, scope: Scope, folder: Path, home: HomeLayout) -> Skill:
         scope=scope,
         folder=folder,
         **_described(file),
-        params=declared.params,
-        secrets=declared.secrets,
+        declared=declared,
         warnings=(*file.warnings, *declared.warnings),
         installed=_installed_params(skill_id, home) if scope == "workspace" else (),
     )
@@ -160,7 +159,7 @@ def _described(file: SkillFile) -> dict[str, Any]:
     return {name: getattr(file, name) for name in names}
 
 
-def _installed_params(skill_id: str, home: HomeLayout) -> tuple[ParamField, ...]:
+def _installed_params(skill_id: str, home: HomeLayout) -> tuple[SettingField, ...]:
     """What the skill that a workspace's one stands in for declares; nothing when that cannot be read."""
     for _, folder in _folders(skill_id, None, home):
         try:
@@ -169,10 +168,6 @@ def _installed_params(skill_id: str, home: HomeLayout) -> tuple[ParamField, ...]
         except ConfigFileInvalid:
             return ()
     return ()
-
-
-def _with_line(error: ConfigFileInvalid) -> str:
-    return f"Line {error.line}: {error.problem}" if error.line is not None else error.problem
 
 
 def _listings(scope: Scope, place: Path, home: HomeLayout) -> Iterator[SkillListing]:

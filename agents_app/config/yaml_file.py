@@ -45,6 +45,13 @@ class Document:
     lines: Mapping[str, int] = field(default_factory=dict)
     repeated: Mapping[str, int] = field(default_factory=dict)
 
+    def remarks(self) -> tuple[str, ...]:
+        """A sentence for each key that stands twice."""
+        return tuple(
+            f"Line {line}: `{label}` stands twice in its block; this one, the last, counts."
+            for label, line in self.repeated.items()
+        )
+
 
 def read_document(path: Path) -> Document | None:
     """The file; an empty one has no values, and None stands for no file. Raises ConfigFileInvalid.
@@ -52,12 +59,6 @@ def read_document(path: Path) -> Document | None:
     The result is shared between callers and must not be changed.
     """
     return _DOCUMENTS.get(path)
-
-
-def read_mapping(path: Path) -> Mapping[str, object] | None:
-    """The values of `read_document` alone."""
-    document = read_document(path)
-    return document.values if document is not None else None
 
 
 def parse_document(path: Path, data: bytes) -> Document:

@@ -257,6 +257,13 @@ class TestWorkspaces:
         assert place.text("{{params.a}} {{params.b}}").count(ENV[name]) == 0
         assert ENV[name] not in place.command("{{web.params.a}} {{web.params.b}}")
 
+    def test_nor_one_that_holds_a_providers_key_under_another_name(self, place: Place) -> None:
+        row = {"id": "acme", "runtime": "openai-chat", "secrets": [{"key": "api_key", "default": "<<PLACE>>"}]}
+        write_yaml(place.home.installed_models / "acme.yaml", row)
+        place.own(config={"params": [{"key": "a", "default": "<<PLACE>>"}]})
+        assert place.text("{{params.a}}") == "<<PLACE>>"
+        assert "not set, or not for a workspace's file to name" in place.why("web.params.a")
+
     def test_its_files_may_name_others(self, place: Place) -> None:
         place.own(config={"params": [{"key": "a", "default": "<<PLACE>>"}]})
         assert place.text("{{params.a}}") == "here"
@@ -279,6 +286,11 @@ class TestWorkspaces:
         place.installed()
         place.set("workspace", web={"url": "https://evil.example"})
         assert place.text("{{params.url}}") == "https://web.example"
+
+    def test_nor_what_is_declared_as_the_installations(self, place: Place) -> None:
+        place.installed(config={"params": [{"key": "depth", "default": "1", "globalOnly": True}]})
+        place.set("workspace", web={"depth": 3})
+        assert place.text("{{params.depth}}") == "1"
 
     def test_with_a_key_of_its_own_it_may(self, place: Place) -> None:
         place.installed()

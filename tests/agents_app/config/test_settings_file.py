@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from agents_app.config.env_references import resolve_env
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.settings_file import Settings, load_settings, resolve_env
+from agents_app.config.settings_file import Settings, load_settings
 from halo_project.errors import ConfigurationError
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import NO_ENV, write, write_yaml
@@ -71,20 +72,26 @@ def test_a_workspace_may_prefer_a_model(halo_home: HomeLayout, workspace: Path) 
 
 @pytest.mark.parametrize(
     "written",
-    ["<<ANTHROPIC_API_KEY>>", "x-<<DEEPSEEK_API_KEY>>-y", "<<HALO_PASSWORD>>", ["<<A>>", "<<OPENAI_API_KEY>>"]],
+    [
+        "<<ANTHROPIC_API_KEY>>",
+        "x-<<DEEPSEEK_API_KEY>>-y",
+        "<<HALO_PASSWORD>>",
+        ["<<A>>", "<<OPENAI_API_KEY>>"],
+        "<<GITHUB_TOKEN>>",
+    ],
 )
 def test_a_workspace_asks_for_no_variable_that_holds_a_key_of_ours(written, halo_home, workspace) -> None:
-    over = {"aide": {"params": {"key": written, "other": "<<TAVILY_API_KEY>>"}}}
+    over = {"aide": {"params": {"key": written, "other": "<<REGION>>"}}}
     settings = merged(halo_home, workspace, {"aide": {"params": {"key": "ours"}}}, over)
     assert settings.ignored == ("aide.params.key",)
-    assert settings.values == {"aide": {"params": {"key": "ours", "other": "<<TAVILY_API_KEY>>"}}}
+    assert settings.values == {"aide": {"params": {"key": "ours", "other": "<<REGION>>"}}}
     assert merged(halo_home, workspace, over, {}).written("aide", "params", "key") == written
 
 
 def test_a_provider_that_is_installed_later_has_its_key_guarded_too(halo_home: HomeLayout, workspace: Path) -> None:
-    over = {"aide": {"params": {"key": "<<ACME_TOKEN>>"}}}
+    over = {"aide": {"params": {"key": "<<ACME_ACCOUNT>>"}}}
     assert merged(halo_home, workspace, {}, over).ignored == ()
-    row = {"id": "acme", "runtime": "openai-chat", "secrets": [{"key": "api_key", "default": "<<ACME_TOKEN>>"}]}
+    row = {"id": "acme", "runtime": "openai-chat", "secrets": [{"key": "api_key", "default": "<<ACME_ACCOUNT>>"}]}
     write_yaml(halo_home.installed_models / "acme.yaml", row)
     assert load_settings(halo_home, NO_ENV, workspace).ignored == ("aide.params.key",)
 

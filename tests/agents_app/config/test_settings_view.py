@@ -10,7 +10,7 @@ from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.settings_schema import load_schema
 from agents_app.config.settings_view import settings_values, settings_view
 from halo_project.layout import HomeLayout, WorkspaceLayout
-from tests.agents_app.config.support import NO_ENV, write, write_agent, write_yaml
+from tests.agents_app.config.support import NO_ENV, write, write_agent, write_skill, write_yaml
 
 KEY = "AKIAABCDEFGHIJST"
 
@@ -30,9 +30,8 @@ def stand(home: HomeLayout, workspace: Path | None, namespace: str, key: str, en
     return found["value"], found["hasValue"], found["source"], found["inheritedFromGlobal"]
 
 
-def write_skill(folder: Path, **declared: Any) -> None:
-    write(folder / "SKILL.md", f"---\nname: The {folder.name}\n---\nDo it.\n")
-    write_yaml(folder / "config.yaml", declared)
+def declaring(folder: Path, **declared: Any) -> Path:
+    return write_skill(folder, config=declared, name=f"The {folder.name}")
 
 
 TAVILY = {
@@ -47,8 +46,8 @@ TAVILY = {
 
 class TestSchema:
     def test_who_declares(self, halo_home: HomeLayout, workspace: Path) -> None:
-        write_skill(halo_home.global_skills / "tavily", **TAVILY)
-        write_skill(WorkspaceLayout(workspace).skills / "local", params=[{"key": "a"}])
+        declaring(halo_home.global_skills / "tavily", **TAVILY)
+        declaring(WorkspaceLayout(workspace).skills / "local", params=[{"key": "a"}])
         folder = write_agent(halo_home.global_agents / "aide", name="The aide")
         write_yaml(folder / "agent-config.yaml", {"params": [{"key": "tone", "options": ["warm", "dry"]}]})
         sections = {each["namespaceId"]: each for each in view(halo_home, workspace)["sections"]}
@@ -88,8 +87,8 @@ class TestSchema:
         assert [each["key"] for each in general["fields"] if not (each["description"] and each["description_zh"])] == []
 
     def test_a_workspace_skill_stands_for_the_global_one_as_a_whole(self, halo_home, workspace) -> None:
-        write_skill(halo_home.global_skills / "tavily", **TAVILY)
-        write_skill(WorkspaceLayout(workspace).skills / "tavily", params=[{"key": "only"}])
+        declaring(halo_home.global_skills / "tavily", **TAVILY)
+        declaring(WorkspaceLayout(workspace).skills / "tavily", params=[{"key": "only"}])
         (section,) = [each for each in view(halo_home, workspace)["sections"] if each["namespaceId"] == "tavily"]
         assert [each["key"] for each in section["fields"]] == ["only"]
 
@@ -100,19 +99,19 @@ class TestSchema:
         assert "must be one of anthropic," in found["warning"]
 
     def test_declarations_that_do_not_hold_are_named_and_the_others_stay(self, halo_home: HomeLayout) -> None:
-        write_skill(halo_home.global_skills / "good", params=[{"key": "a"}])
+        declaring(halo_home.global_skills / "good", params=[{"key": "a"}])
         write(halo_home.global_skills / "torn" / "config.yaml", "params: [")
-        write_skill(halo_home.global_skills / "odd", params=[{"key": "a", "type": "colour"}, {"description": "no key"}])
-        write_skill(halo_home.global_skills / "general", params=[{"key": "a"}])
+        declaring(halo_home.global_skills / "odd", params=[{"key": "a", "low": "one"}, {"description": "no key"}])
+        declaring(halo_home.global_skills / "general", params=[{"key": "a"}])
         seen = view(halo_home)
         assert "good" in {each["namespaceId"] for each in seen["sections"]}
         said = "\n".join(seen["problems"])
-        assert "torn" in said and "`params[0].type` must be one of" in said and "`params[1].key` is missing" in said
+        assert "torn" in said and "`params[0].low` must be a number" in said and "`params[1].key` is missing" in said
         assert "The skill 'general' needs another id" in said
         assert [each["namespaceId"] for each in seen["sections"]].count("general") == 1
 
     def test_what_is_declared_under_secrets_is_one_whether_it_says_so_or_not(self, halo_home: HomeLayout) -> None:
-        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        declaring(halo_home.global_skills / "tavily", **TAVILY)
         declared = load_schema(halo_home).by_name["tavily.secrets.signing"]
         assert declared.secret and declared.global_only and declared.kind == "secret"
 
@@ -129,6 +128,13 @@ class TestValues:
         assert stand(halo_home, workspace, *place) == ("20", True, "workspace", False)
         write_yaml(over, {"general": {"session": {"max_queue_size": 10}}})
         assert stand(halo_home, workspace, *place) == ("10", True, "workspace", False)
+
+    def test_what_is_declared_as_the_installations_is_not_the_workspaces(self, halo_home, workspace) -> None:
+        declaring(halo_home.global_skills / "web", params=[{"key": "depth", "globalOnly": True}])
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, {"web": {"params": {"depth": 3}}})
+        assert stand(halo_home, workspace, "web", "depth") == (None, False, "unset", False)
+        write_yaml(halo_home.settings_yaml, {"web": {"params": {"depth": 2}}})
+        assert stand(halo_home, workspace, "web", "depth") == ("2", True, "global", True)
 
     def test_keys_of_providers(self, halo_home: HomeLayout, workspace: Path) -> None:
         place = ("anthropic", "api_key")
@@ -188,7 +194,7 @@ class TestUndeclared:
             "path": "tavily.params.api_key",
             "scope": "global",
         }
-        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        declaring(halo_home.global_skills / "tavily", **TAVILY)
         assert view(halo_home, workspace)["orphans"] == []
 
     @pytest.mark.parametrize(
@@ -221,7 +227,7 @@ class TestUndeclared:
 
 class TestTree:
     def test_no_secret_is_in_any_answer_wherever_it_was_put(self, halo_home: HomeLayout, workspace: Path) -> None:
-        write_skill(halo_home.global_skills / "tavily", **TAVILY)
+        declaring(halo_home.global_skills / "tavily", **TAVILY)
         everywhere = {
             "models": {"openai": {"secrets": {"api_key": KEY}, "api_key": KEY, "model": {"x": KEY}}},
             "openai": {"secrets": {"api_key": KEY, "other": [KEY]}},

@@ -12,7 +12,7 @@ from agents_app.config.settings_rules import SettingRefused
 from agents_app.config.settings_write import SettingsFile, SettingsNotWritten
 from halo_project.errors import BadRequest, Conflict, HaloError
 from halo_project.layout import HomeLayout, WorkspaceLayout
-from tests.agents_app.config.support import NO_ENV, write, write_yaml
+from tests.agents_app.config.support import NO_ENV, write, write_skill, write_yaml
 
 KEY = "AKIAABCDEFGHIJST"
 RETRIES = "general.agent.max_retries"
@@ -180,13 +180,15 @@ class TestOfAWorkspace:
 
     def test_a_secret_parameter_only_by_reference(self, theirs: SettingsFile, halo_home: HomeLayout) -> None:
         declared = {"params": [{"key": "api_key", "secret": True}]}
-        write_yaml(halo_home.global_skills / "tavily" / "config.yaml", declared)
+        write_skill(halo_home.global_skills / "tavily", config=declared)
         with pytest.raises(BadRequest, match="Secrets do not belong"):
             theirs.set("tavily.params.api_key", KEY)
-        theirs.set("tavily.params.api_key", "<<TAVILY_API_KEY>>")
-        assert says(theirs) == {"tavily": {"params": {"api_key": "<<TAVILY_API_KEY>>"}}}
+        theirs.set("tavily.params.api_key", "<<SEARCH_PASS>>")
+        assert says(theirs) == {"tavily": {"params": {"api_key": "<<SEARCH_PASS>>"}}}
 
-    @pytest.mark.parametrize("value", ["<<ANTHROPIC_API_KEY>>", "a<<HALO_PASSWORD>>", ["<<OPENAI_API_KEY>>"]])
+    @pytest.mark.parametrize(
+        "value", ["<<ANTHROPIC_API_KEY>>", "a<<HALO_PASSWORD>>", ["<<OPENAI_API_KEY>>"], "<<MY_TOKEN>>"]
+    )
     def test_no_reference_to_a_key_of_ours(self, value: Any, theirs: SettingsFile) -> None:
         with pytest.raises(BadRequest, match="workspace's file may not") as caught:
             theirs.set("aide.params.k", value)

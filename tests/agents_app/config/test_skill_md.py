@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agents_app.config.declarations import ParamField, read_declarations
+from agents_app.config.declarations import read_declarations
 from agents_app.config.errors import ConfigFileInvalid
+from agents_app.config.setting_field import SettingField
 from agents_app.config.skill_md import MAX_SKILL_BYTES, SkillFile, Verb, parse_skill_md
 from tests.agents_app.config.support import write
 
@@ -112,7 +113,7 @@ class TestSkillMd:
             ("user-invocable: 1", "Line 4: `user-invocable` must be true or false."),
             ("disable-model-invocation: often", "Line 4: `disable-model-invocation` must be true or false."),
             ("verbs: list", "Line 4: `verbs` must be a list of blocks"),
-            ("verbs:\n  - {name: a}\n  - {desc: b}", "`verbs[1].name` is missing"),
+            ("verbs:\n  - {name: a}\n  - {desc: b}", "Line 6: `verbs[1].name` is missing"),
             ("verbs:\n  - {name: a}\n  - {name: b c}", "Line 6: `verbs[1].name` must be one word"),
             ("verbs:\n  - name: a\n    requiresAccess: all", "Line 6: `verbs[0].requiresAccess` must be one of"),
         ],
@@ -126,7 +127,7 @@ class TestSkillMd:
         problems = parse("---\nname:\n---\n").problems
         assert problems == (
             "Line 2: `name` is missing; it must be a text.",
-            "`description` is missing; it must be a text.",
+            "Line 1: `description` is missing; it must be a text.",
         )
 
     @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ class TestSkillMd:
             ("comand: /x", "Line 4: `comand` is not a field Halo knows; it is ignored."),
             ("verbs:\n  - {name: a, access: full}", "Line 5: `verbs[0].access` is not a field Halo knows"),
             ("verbs:\n  - {name: a}\n  - {name: A}", "Line 6: `verbs[1].name`: the verb 'a' stands there twice"),
-            ("command: /x\nuser-invocable: false", "`command` has no effect beside `user-invocable: false`."),
+            ("command: /x\nuser-invocable: false", "Line 4: `command` has no effect beside `user-invocable: false`."),
         ],
     )
     def test_warnings(self, text: str, warning: str) -> None:
@@ -175,20 +176,33 @@ params:
     description_zh: 密钥
     default: <<ACME_KEY>>
     secret: true
-  - { key: deep.er, default: 3, type: int }
+  - { key: deep.er, default: 3, type: int, low: 1, high: 4 }
   - { key: flag, default: true, type: boolean }
-  - { key: mode, type: enum, options: [fast, 2] }
+  - { key: mode, options: [fast, 2], globalOnly: true }
+  - { key: text, default: true }
+displayName_zh: 网页
+description: About it
 secrets:
   - key: client
 """
-        found = read_declarations(write(tmp_path / "config.yaml", text))
+        found, owner = read_declarations(write(tmp_path / "config.yaml", text)), tmp_path.name
         assert found.params == (
-            ParamField("api_key", "The key", "密钥", "<<ACME_KEY>>", secret=True),
-            ParamField("deep.er", default="3", type="int"),
-            ParamField("flag", default="true", type="boolean"),
-            ParamField("mode", type="enum", options=("fast", "2")),
+            SettingField(
+                "api_key",
+                (owner, "params", "api_key"),
+                default="<<ACME_KEY>>",
+                description="The key",
+                description_zh="密钥",
+                secret=True,
+            ),
+            SettingField("deep.er", (owner, "params", "deep", "er"), type="int", default=3, low=1, high=4),
+            SettingField("flag", (owner, "params", "flag"), type="boolean", default=True),
+            SettingField("mode", (owner, "params", "mode"), type="enum", options=("fast", "2"), global_only=True),
+            SettingField("text", (owner, "params", "text"), default="true"),
         )
-        assert found.secrets == (ParamField("client", secret=True),)
+        client = SettingField("client", (owner, "secrets", "client"), kind="secret", secret=True, global_only=True)
+        assert found.secrets == (client,)
+        assert (found.display_name_zh, found.description, found.description_zh) == ("网页", "About it", "")
         assert found.warnings == ()
 
     def test_none(self, tmp_path: Path) -> None:
@@ -197,7 +211,7 @@ secrets:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("params:\n  - description: x", "`params[0].key` is missing"),
+            ("params:\n  - description: x", "Line 2: `params[0].key` is missing"),
             ("params:\n  - key: a b", "Line 2: `params[0].key` must be a name"),
             ("params:\n  - key: a\n  - key: a", "Line 3: `params[1].key`: 'a' is declared twice"),
             ("params:\n  - key: a\n    secret: sure", "Line 3: `params[0].secret` must be true or false"),
@@ -219,3 +233,21 @@ secrets:
             "config.yaml: Line 3: `params[0].type` is none of string, int, float, boolean, enum; "
             "it is taken for a string.",
         )
+
+    @pytest.mark.parametrize(
+        ("field", "warning"),
+        [
+            ("default: warm\n    type: int", "`params[0].default` must be a whole number; there is none then."),
+            (
+                "default: 5\n    type: int\n    low: 1\n    high: 3",
+                "`params[0].default` must be a whole number from 1 to 3",
+            ),
+            ("type: enum", "`params[0].type` is enum, and no `options` say which values are allowed"),
+            ("type: list", "`params[0].type` is none of string, int"),
+            ("key: a", "`params[0].key` stands twice in its block"),
+        ],
+    )
+    def test_what_is_odd_costs_the_field_nothing_else(self, field: str, warning: str, tmp_path: Path) -> None:
+        found = read_declarations(write(tmp_path / "config.yaml", f"params:\n  - key: a\n    {field}"))
+        assert [each.key for each in found.params] == ["a"] and found.params[0].default is None
+        assert len(found.warnings) == 1 and found.warnings[0].startswith(f"config.yaml: Line 3: {warning}")

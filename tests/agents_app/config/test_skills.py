@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents_app.config.declarations import ParamField
 from agents_app.config.errors import SkillInvalid, SkillNotFound
 from agents_app.config.files import BUNDLED
+from agents_app.config.setting_field import SettingField
 from agents_app.config.skills import builtin_ids, find_skill, list_all_skills, list_skills, load_skill
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import write, write_skill
@@ -30,8 +30,11 @@ class TestPrecedence:
         write_skill(halo_home.global_skills / "web", config=KEY)
         own = write_skill(WorkspaceLayout(workspace).skills / "web")
         loaded = load_skill("web", workspace, halo_home)
-        assert (loaded.folder, loaded.params) == (own, ())
-        assert loaded.installed == (ParamField("api_key", secret=True), ParamField("url", default="x"))
+        assert (loaded.folder, loaded.declared.params) == (own, ())
+        assert loaded.installed == (
+            SettingField("api_key", (own.name, "params", "api_key"), secret=True),
+            SettingField("url", (own.name, "params", "url"), default="x"),
+        )
 
     def test_a_folder_without_its_file_hides_the_one_below(self, halo_home: HomeLayout, workspace: Path) -> None:
         write_skill(halo_home.global_skills / "web")
