@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 
 from agents_app.agent_list import AgentRow, row_of
-from agents_app.config.agent_checks import reference_warnings, skill_ids
-from agents_app.config.agent_scaffold import id_of, scaffold
+from agents_app.config.agent_checks import reference_warnings
+from agents_app.config.agent_scaffold import scaffold
 from agents_app.config.agent_source import (
     AGENT_MD,
     AGENT_YAML,
@@ -21,11 +20,9 @@ from agents_app.config.agent_source import (
     MAX_YAML_BYTES,
     SCOPE_FILES,
     FileContent,
-    Place,
     agent_folder,
     check_yaml,
     encoded,
-    place_of,
     read_content,
     write_agent_file,
     write_scope_file,
@@ -35,14 +32,15 @@ from agents_app.config.beneath import lay_folder, remove_folder
 from agents_app.config.bundle import built_in_agents
 from agents_app.config.errors import AgentNotFound
 from agents_app.config.files import is_folder
+from agents_app.config.scopes import Place, new_id, place_of
+from agents_app.config.skills import skill_ids
 from agents_app.config.yaml_file import parse_document
-from agents_app.disabled_items import disabled_of, forget_item, set_disabled
+from agents_app.disabled_items import disabled_of, forget_item, switch_item
 from agents_app.models import DisabledItem
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, Conflict
 from halo_project.layout import resolve_workspace
 from sessions_app.identifiers import check_agent_id
-from sessions_app.models import Workspace
 from sessions_app.workspaces import find_workspace, open_workspace
 
 _ROUTES = ("tools", "models")  # addresses beside those of agents
@@ -73,7 +71,7 @@ def content_dict(content: FileContent, key: str) -> dict[str, Any]:
 
 def create(name: str, description: str, agent_id: str, scope: str, project: str | None) -> dict[str, Any]:
     """A new agent, and the other scope that has one of this id. Raises BadRequest, Conflict (agent_exists)."""
-    wanted = check_agent_id(agent_id) if agent_id else id_of(name)
+    wanted = new_id(agent_id, name, "bad_agent_id")
     if wanted in _ROUTES:
         raise BadRequest(f"'{wanted}' cannot be an agent's id; take another one.", code="bad_agent_id")
     if wanted in built_in_agents() and scope == "global":
@@ -101,8 +99,9 @@ def write_yaml(agent_id: str, scope: str, project: str | None, text: str, base: 
     """Raises AgentInvalid with the line of each fault, and nothing is written; else as `write_agent_file`."""
     check_agent_id(agent_id)
     data = encoded(text, MAX_YAML_BYTES)
-    path = _place(scope, project).agents / agent_id / AGENT_YAML
-    config = check_yaml(agent_id, "workspace" if scope == "workspace" else "global", path, data)
+    place = _place(scope, project)
+    path = place.agents / agent_id / AGENT_YAML
+    config = check_yaml(agent_id, place.scope, path, data)
     place, workspace = _place_to_write(scope, project)
     content = write_agent_file(agent_id, place, AGENT_YAML, data, base)
     return Saved(content, _warnings(config, data, workspace), row_of(agent_id, workspace))
@@ -153,12 +152,7 @@ def toggle(agent_id: str, scope: str, project: str | None, disabled: bool | None
         raise BadRequest("An agent is switched in one workspace: give its projectId.", code="bad_project_id")
     agent_folder(agent_id, _place(scope, project))
     home = open_workspace(project, utcnow())
-    with transaction.atomic():
-        Workspace.objects.select_for_update().get(pk=home.pk)
-        item = (agent_id, "workspace" if scope == "workspace" else "global")
-        off = item not in disabled_of(home.pk, DisabledItem.Kind.AGENT) if disabled is None else disabled
-        set_disabled(home.pk, DisabledItem.Kind.AGENT, item, disabled=off, now=utcnow())
-    return off
+    return switch_item(home.pk, DisabledItem.Kind.AGENT, (agent_id, scope), utcnow(), disabled=disabled)
 
 
 def _place(scope: str, project: str | None) -> Place:
@@ -196,7 +190,7 @@ def _warnings(config: AgentConfig, data: bytes, workspace: Path | None) -> tuple
 
 def _another_works(agent_id: str, place: Place, workspace: Path | None) -> bool:
     """Whether a person would still have somebody to talk to without the agent of this scope."""
-    if any(is_folder(folder / agent_id) for folder in place.below):
+    if any(is_folder(folder / agent_id) for folder in place.agents_below):
         return True
     others = [each for each in list_agents(workspace, settings.HALO_HOME) if each.agent_id != agent_id]
     known = find_workspace(str(workspace)) if workspace is not None else None

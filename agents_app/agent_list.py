@@ -9,10 +9,11 @@ from typing import Any
 
 from django.conf import settings
 
-from agents_app.config.agent_checks import reference_warnings, skill_ids
+from agents_app.config.agent_checks import reference_warnings
 from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents
 from agents_app.config.bundle import built_in_agents, is_as_bundled
 from agents_app.config.model_choice import choose_model
+from agents_app.config.skills import skill_ids
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
 from halo_project.errors import HaloError

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from django.db import transaction
+
 from agents_app.config.agents import AgentConfig, Item, item_of
 from agents_app.models import DisabledItem
 from halo_project.errors import Conflict
@@ -41,6 +43,15 @@ def set_disabled(workspace_id: int, kind: str, item: Item, *, disabled: bool, no
         DisabledItem.objects.get_or_create(**row, defaults={"disabled_at": now})
     else:
         DisabledItem.objects.filter(**row).delete()
+
+
+def switch_item(workspace_id: int, kind: str, item: Item, now: datetime, *, disabled: bool | None = None) -> bool:
+    """The same, without `disabled` to the other state. Returns whether it is off now."""
+    with transaction.atomic():
+        Workspace.objects.select_for_update().get(pk=workspace_id)
+        off = item not in disabled_of(workspace_id, kind) if disabled is None else disabled
+        set_disabled(workspace_id, kind, item, disabled=off, now=now)
+    return off
 
 
 def forget_item(kind: str, item: Item, workspace_id: int | None) -> None:

@@ -14,6 +14,7 @@ from agents_app.config.agents import AgentConfig, Item
 from agents_app.config.command_names import reaches
 from agents_app.config.errors import SkillInvalid, SkillNotFound, shown
 from agents_app.config.notices import log_changes
+from agents_app.config.scopes import scope_name
 from agents_app.config.skills import Skill, load_skill
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
@@ -39,12 +40,7 @@ def listed_skills(agent: AgentConfig, off: AbstractSet[Item], root: Path) -> lis
     if agent.internal or not agent.skills:
         return []
     found = [skill for skill in (_loaded(name, agent, root) for name in agent.skills) if skill is not None]
-    return [skill for skill in found if (skill.skill_id, scope_of(skill)) not in off]
-
-
-def scope_of(skill: Skill) -> str:
-    """Where it comes from, as rows have it: what is bundled counts as the installation's."""
-    return "workspace" if skill.scope == "workspace" else "global"
+    return [skill for skill in found if (skill.skill_id, scope_name(skill.scope)) not in off]
 
 
 def _loaded(skill_id: str, agent: AgentConfig, root: Path) -> Skill | None:

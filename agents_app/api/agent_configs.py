@@ -12,6 +12,7 @@ from agents_app import agent_files
 from agents_app.agent_list import list_rows
 from agents_app.config.errors import AgentInvalid
 from agents_app.config.provider_list import list_providers
+from agents_app.config.scopes import SCOPES
 from agents_app.prompt_preview import preview
 from agents_app.tool_list import listed_tools
 from halo_project.api_errors import body
@@ -23,7 +24,7 @@ from sessions_app.api.fields import ProjectField
 class Where(serializers.Serializer):
     """The scope, and the workspace: of the query or the body."""
 
-    scope = serializers.ChoiceField(choices=("workspace", "global"), required=False)
+    scope = serializers.ChoiceField(choices=SCOPES, required=False)
     projectId = ProjectField(required=False, allow_blank=True)
 
     @classmethod

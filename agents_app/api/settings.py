@@ -10,12 +10,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents_app import live_settings
+from agents_app.config.scopes import SCOPES
 from agents_app.config.settings_view import settings_values, settings_view
 from agents_app.config.settings_write import SettingsFile
 from halo_project.errors import BadRequest
 from halo_project.layout import resolve_workspace
-
-SCOPES = ("global", "workspace")
 
 
 class SettingsSchema(APIView):

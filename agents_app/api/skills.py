@@ -7,11 +7,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from agents_app.config.scopes import SCOPES
 from agents_app.skill_files import create_skill, delete_skill, list_entries, toggle_skill
 from halo_project.clock import utcnow
 from sessions_app.api.fields import ProjectField
-
-SCOPES = ("workspace", "global")
 
 
 class _Place(serializers.Serializer):

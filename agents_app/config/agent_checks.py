@@ -3,24 +3,11 @@
 Asked for where agents are listed or edited, not at every turn: it looks into the other folders.
 """
 
-import os
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
 
 from agents_app.config.agents import AgentConfig, AgentListing
-from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.fields import suggestion
-from agents_app.config.files import BUNDLED, entries
 from agents_app.config.yaml_file import Document, read_document
-from halo_project.layout import HomeLayout, WorkspaceLayout
-
-
-def skill_ids(workspace: Path | None, home: HomeLayout) -> frozenset[str]:
-    """The folders of skills in all scopes."""
-    places = [home.global_skills, BUNDLED / "skills"]
-    if workspace is not None:
-        places.insert(0, WorkspaceLayout(workspace).skills)
-    return frozenset(path.name for place in places for path in _entries(place) if os.path.isdir(path))
 
 
 def reference_warnings(
@@ -55,10 +42,3 @@ def _skills(agent: AgentConfig, skills: Collection[str], lines: Mapping[str, int
 def _line(lines: Mapping[str, int], field: str, index: int) -> str:
     line = lines.get(f"{field}[{index}]") or lines.get(field)
     return f"Line {line}: " if line is not None else ""
-
-
-def _entries(place: Path) -> tuple[Path, ...]:
-    try:
-        return entries(place) or ()
-    except ConfigFileInvalid:
-        return ()  # whoever reads the skills says so

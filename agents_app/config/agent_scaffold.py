@@ -1,7 +1,5 @@
-"""The files of a new agent, and an id made of its name."""
+"""The files of a new agent."""
 
-import re
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +10,7 @@ from agents_app.config.registry import load_registry
 from agents_app.config.registry_row import AUTO, ModelInfo
 from agents_app.config.settings_file import load_settings
 from agents_app.tools.registry import TOOL_NAMES
-from halo_project.errors import BadRequest
 from halo_project.layout import HomeLayout
-from sessions_app.identifiers import is_safe_segment
-
-_BETWEEN = re.compile(r"[^a-z0-9_\-.\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-
-
-def id_of(name: str) -> str:
-    """`Code Reviewer` becomes `code-reviewer`. Raises BadRequest when nothing is left that an id may hold."""
-    plain = "".join(
-        letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
-    ).lower()
-    made = _BETWEEN.sub("-", plain).strip("-.")
-    if not is_safe_segment(made):
-        raise BadRequest("Give an id: letters, digits, '_', '-', '.' and ':'.", code="bad_agent_id")
-    return made
 
 
 def scaffold(

@@ -1,4 +1,4 @@
-"""An agent's files as texts that a person edits: where they are in each scope, reading, checking and writing them.
+"""An agent's files as texts that a person edits: finding them in a scope, reading, checking and writing them.
 
 Writing leaves a file alone that changed since it was read. What agent.yaml may say is left to `agent_yaml`.
 """
@@ -13,9 +13,9 @@ from agents_app.config.agent_yaml import AgentConfig, Scope, parse_agent
 from agents_app.config.beneath import lay_folder, write_beneath
 from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid
 from agents_app.config.files import BUNDLED, is_folder
+from agents_app.config.scopes import Place
 from agents_app.config.yaml_file import parse_document
 from halo_project.errors import BadRequest, Conflict, HaloError
-from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import check_agent_id
 
 AGENT_YAML = "agent.yaml"
@@ -30,35 +30,12 @@ _WRITING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One scope: its folder, beyond which nothing is written, and its agents. `below`: where an agent is looked for
-    that this scope does not have."""
-
-    scope: Scope
-    root: Path
-    agents: Path
-    below: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class FileContent:
     """`digest` changes with the content; None where there is no file."""
 
     path: Path
     text: str = ""
     digest: str | None = None
-
-
-def place_of(scope: str, workspace: Path | None, home: HomeLayout) -> Place:
-    """Raises BadRequest: there are the scopes `workspace`, which needs one, and `global`."""
-    if scope == "global":
-        return Place("global", home.global_dir, home.global_agents, (BUNDLED / "agents",))
-    if scope != "workspace":
-        raise BadRequest("The scope is `workspace` or `global`.", code="bad_scope")
-    if workspace is None:
-        raise BadRequest("The scope `workspace` needs a projectId: its absolute path.", code="bad_project_id")
-    layout = WorkspaceLayout(workspace)
-    return Place("workspace", layout.halo_dir, layout.agents, (home.global_agents, BUNDLED / "agents"))
 
 
 def agent_folder(agent_id: str, place: Place) -> Path:
@@ -145,7 +122,7 @@ def _guarded(read_from: Path, base: str | None, write: Callable[[], None], path:
 
 
 def _below(agent_id: str, place: Place) -> Path:
-    found = next((folder / agent_id for folder in place.below if is_folder(folder / agent_id)), None)
+    found = next((folder / agent_id for folder in place.agents_below if is_folder(folder / agent_id)), None)
     if found is None:
         raise AgentNotFound(agent_id)
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 from agents_app.config.agent_yaml import AgentConfig, Scope, is_internal_id, parse_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid, shown
 from agents_app.config.files import BUNDLED, entries, is_folder, read_text
+from agents_app.config.scopes import scope_name
 from agents_app.config.yaml_file import read_document
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import check_agent_id, is_safe_segment
@@ -59,7 +60,7 @@ def list_agents(workspace: Path | None, home: HomeLayout) -> list[AgentListing]:
 
 def item_of(agent: AgentConfig | AgentListing) -> Item:
     """The name under which a workspace switches this agent off; a bundled one counts as the installation's."""
-    return agent.agent_id, "workspace" if agent.scope == "workspace" else "global"
+    return agent.agent_id, scope_name(agent.scope)
 
 
 def default_agent_id(workspace: Path | None, home: HomeLayout, disabled: AbstractSet[Item] = frozenset()) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "list_all_skills",
     "list_skills",
     "load_skill",
+    "skill_ids",
     "skill_owners",
 ]
 
@@ -100,6 +101,14 @@ def list_all_skills(workspace: Path | None, home: HomeLayout) -> list[SkillListi
                 seen.add(listing.skill_id)
                 found.append(replace(listing, overridden=scope != "workspace" and listing.skill_id in own))
     return sorted(found, key=lambda each: (each.name.casefold(), each.skill_id, each.scope != "workspace"))
+
+
+def skill_ids(workspace: Path | None, home: HomeLayout) -> frozenset[str]:
+    """The ids of all of them, broken ones too; none where their folders cannot be read, which `list_skills` tells."""
+    try:
+        return frozenset(listing.skill_id for listing in list_skills(workspace, home))
+    except ConfigFileInvalid:
+        return frozenset()
 
 
 @lru_cache(maxsize=1)

@@ -2,10 +2,11 @@
 
 from django.conf import settings
 
+from agents_app.config.scopes import scope_name
 from agents_app.config.skills import SkillListing, list_skills
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
-from agents_app.skill_files import PlaceName, delete_skill, toggle_skill
+from agents_app.skill_files import delete_skill, toggle_skill
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.standing import stand
 from channels_app.commands.wording import one_line, say
@@ -26,7 +27,7 @@ def _list(caller: Caller) -> str:
 
 
 def _line(language: str, listing: SkillListing, off: set[tuple[str, str]]) -> str:
-    notes = [say(language, "off")] if (listing.skill_id, _place_of(listing)) in off else []
+    notes = [say(language, "off")] if (listing.skill_id, scope_name(listing.scope)) in off else []
     if listing.error is not None:
         notes.append(say(language, "cannot_be_read", error=one_line(listing.error)))
     command = f" `/{listing.skill.command}`" if listing.skill and listing.skill.command else ""
@@ -63,7 +64,7 @@ async def enable(caller: Caller, wanted: str) -> Answer:
 
 def _switch(caller: Caller, wanted: str, verb: str) -> str:
     listing = _find(caller, wanted, verb)
-    row, scope = stand(caller).row, _place_of(listing)
+    row, scope = stand(caller).row, scope_name(listing.scope)
     is_off = row is not None and (listing.skill_id, scope) in disabled_of(row.pk, DisabledItem.Kind.SKILL)
     if is_off is (verb == "disable"):
         return say(caller.language, "already_off" if is_off else "already_on", name=listing.name)
@@ -79,13 +80,9 @@ def _delete(caller: Caller, wanted: str) -> str:
     listing = _find(caller, wanted, "delete")
     if listing.builtin:
         return say(caller.language, "built_in", name=listing.name)
-    scope = _place_of(listing)
+    scope = scope_name(listing.scope)
     delete_skill(listing.skill_id, scope, caller.workspace, utcnow())
     return say(caller.language, "deleted", name=listing.name, scope=say(caller.language, f"{scope}_scope"))
-
-
-def _place_of(listing: SkillListing) -> PlaceName:
-    return "workspace" if listing.scope == "workspace" else "global"
 
 
 def _find(caller: Caller, wanted: str, verb: str) -> SkillListing:

@@ -134,9 +134,9 @@ class TestCreate:
         place.rmdir()
         place.symlink_to(outside)
         answer = post(client, id="x", description="d", scope="workspace", projectId=str(workspace))
-        assert (answer.status_code, answer.json()["code"]) == (403, "outside_workspace")
+        assert (answer.status_code, answer.json()["code"]) == (409, "outside_scope")
         write_skill(outside / "theirs")
-        assert delete(client, "theirs", scope="workspace", projectId=str(workspace)).status_code == 403
+        assert delete(client, "theirs", scope="workspace", projectId=str(workspace)).status_code == 409
         assert [path.name for path in outside.iterdir()] == ["theirs"]
 
 
@@ -165,7 +165,7 @@ class TestDelete:
     def test_what_comes_with_halo_stays(self, home: HomeLayout, client: Client) -> None:
         assert delete(client, "agent", scope="global").json()["code"] == "skill_builtin"
         write_skill(home.global_skills / "agent")
-        assert delete(client, "agent", scope="global").status_code == 403
+        assert delete(client, "agent", scope="global").status_code == 409
         assert (home.global_skills / "agent").exists()
 
     @pytest.mark.parametrize("skill_id", ["..", "%2e%2e", "..%2f..", "a%2fb", ".x"])
