@@ -8,11 +8,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents_app.config.command_names import BUILTIN_COMMANDS, Level, reaches
+from agents_app.config.command_names import BUILTIN_COMMANDS, reaches
 from agents_app.config.notices import log_changes
 from agents_app.config.placeholders import split_args
 from agents_app.config.skill_text import SkillValues, expansion
 from agents_app.config.skills import Skill, Verb
+from agents_app.tools.base import AccessLevel
 
 logger = logging.getLogger(__name__)
 
@@ -116,5 +117,5 @@ def _verb(command: SkillCommand, args: str) -> Verb | None:
     return next((verb for verb in command.verbs if verb.name == first), None)
 
 
-def _refused(name: str, needed: Level, access: str) -> str:
+def _refused(name: str, needed: AccessLevel, access: str) -> str:
     return f"{name} needs the access level '{needed}'; this conversation has '{access}'."

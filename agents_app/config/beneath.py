@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from agents_app.config.errors import shown
 from halo_project.errors import Conflict, Forbidden
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,7 +34,7 @@ def lay_folder(root: Path, folder: Path, files: Mapping[str, bytes]) -> None:
     staging = f".new-{secrets.token_hex(8)}"
     with _told(folder), _opened(real_root, parts[:-1]) as above:
         if _is_there(above, parts[-1]):
-            raise Conflict(f"{folder} exists already.", code="exists")
+            raise Conflict(f"{shown(folder)} exists already.", code="exists")
         os.mkdir(staging, dir_fd=above)
         try:
             for name, data in files.items():
@@ -71,7 +72,8 @@ def _real_parts(root: Path, path: Path) -> tuple[Path, Sequence[str]]:
 
 def _outside(path: Path, root: Path) -> Conflict:
     return Conflict(
-        f"{path} leads out of {root} through a link; change the file where it really is.", code="outside_scope"
+        f"{shown(path)} leads out of {shown(root)} through a link; change the file where it really is.",
+        code="outside_scope",
     )
 
 
@@ -82,8 +84,10 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
-            raise Conflict(f"{path} was replaced by a link or a file meanwhile.", code="outside_scope") from error
-        raise Forbidden(f"{path} cannot be written ({error.strerror}).", code="not_writable") from error
+            raise Conflict(
+                f"{shown(path)} was replaced by a link or a file meanwhile.", code="outside_scope"
+            ) from error
+        raise Forbidden(f"{shown(path)} cannot be written ({error.strerror}).", code="not_writable") from error
 
 
 @contextlib.contextmanager

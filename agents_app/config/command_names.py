@@ -4,13 +4,12 @@ A skill may answer further verbs of its namesake (`/agent create` is the skill `
 away. What each does is left to the doors (`channels_app/commands`).
 """
 
-from typing import Literal
+from agents_app.tools.base import AccessLevel
 
-Level = Literal["readonly", "workspace", "full"]
-LEVELS: tuple[Level, ...] = ("readonly", "workspace", "full")  # each may do what those before it may
+LEVELS: tuple[AccessLevel, ...] = ("readonly", "workspace", "full")  # each may do what those before it may
 
 # By command: verb -> the access level it needs. A command without verbs takes free text.
-BUILTIN_COMMANDS: dict[str, dict[str, Level]] = {
+BUILTIN_COMMANDS: dict[str, dict[str, AccessLevel]] = {
     "help": {},
     "session": {
         "new": "readonly",

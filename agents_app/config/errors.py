@@ -54,17 +54,22 @@ class AgentNotFound(NotFound):
         self.agent_id = agent_id
 
 
-class AgentInvalid(HaloError):
-    """The agent exists and its files do not hold. `problems` has one sentence for each fault."""
+class FolderInvalid(HaloError):
+    """An agent or a skill exists and its files do not hold. `problems` has one sentence for each fault."""
 
-    code = "agent_invalid"
     status = 422
+    kind = "agent"
 
-    def __init__(self, agent_id: str, path: Path, problems: Sequence[str]):
-        super().__init__(f"The agent '{shown(agent_id)}' cannot be used. {shown(path)}: {' '.join(problems)}")
-        self.agent_id = agent_id
+    def __init__(self, folder_id: str, path: Path, problems: Sequence[str]):
+        super().__init__(f"The {self.kind} '{shown(folder_id)}' cannot be used. {shown(path)}: {' '.join(problems)}")
         self.path = path
         self.problems = tuple(problems)
+
+
+class AgentInvalid(FolderInvalid):
+    """The agent cannot be used as it is."""
+
+    code = "agent_invalid"
 
 
 class SkillNotFound(NotFound):
@@ -77,17 +82,11 @@ class SkillNotFound(NotFound):
         self.skill_id = skill_id
 
 
-class SkillInvalid(HaloError):
-    """The skill exists and its files do not hold. `problems` has one sentence for each fault."""
+class SkillInvalid(FolderInvalid):
+    """The skill cannot be used as it is."""
 
     code = "skill_invalid"
-    status = 422
-
-    def __init__(self, skill_id: str, path: Path, problems: Sequence[str]):
-        super().__init__(f"The skill '{shown(skill_id)}' cannot be used. {shown(path)}: {' '.join(problems)}")
-        self.skill_id = skill_id
-        self.path = path
-        self.problems = tuple(problems)
+    kind = "skill"
 
 
 class ProviderUnknown(HaloError):

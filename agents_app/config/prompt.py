@@ -75,41 +75,6 @@ class _Circumstances:
     disabled: AbstractSet[Item]
 
 
-def build_system_prompt(
-    agent: AgentConfig,
-    workspace: Path,
-    home: HomeLayout,
-    *,
-    root: bool,
-    tools: Iterable[Named],
-    now: datetime,
-    working_dir: Path | None = None,
-    env_lookup: EnvLookup = lambda name: None,
-    skills: Sequence[SkillLine] = (),
-    disabled: AbstractSet[Item] = frozenset(),
-) -> str:
-    """The prompt for one turn. `tools` are the ones the agent really holds; `working_dir` is absolute; `disabled` are
-    the agents that the workspace has switched off.
-
-    The same inputs give the same text, so vendors can cache it; only an AGENT.md with `{{now}}` changes by itself.
-    Raises ConfigFileInvalid when a file cannot be read.
-    """
-    return join_sections(
-        prompt_sections(
-            agent,
-            workspace,
-            home,
-            root=root,
-            tools=tools,
-            now=now,
-            working_dir=working_dir,
-            env_lookup=env_lookup,
-            skills=skills,
-            disabled=disabled,
-        )
-    )
-
-
 def prompt_sections(
     agent: AgentConfig,
     workspace: Path,
@@ -123,7 +88,12 @@ def prompt_sections(
     skills: Sequence[SkillLine] = (),
     disabled: AbstractSet[Item] = frozenset(),
 ) -> list[Section]:
-    """What `build_system_prompt` joins, in its order, without the empty ones."""
+    """The prompt for one turn in its order, without empty sections. `tools` are the ones the agent really holds;
+    `working_dir` is absolute; `disabled` are the agents that the workspace has switched off.
+
+    The same inputs give the same text, so vendors can cache it; only an AGENT.md with `{{now}}` changes by itself.
+    Raises ConfigFileInvalid when a file cannot be read.
+    """
     names = [tool.name for tool in tools]
     given = _Circumstances(agent, workspace, home, root, names, now, working_dir, env_lookup, skills, disabled)
     sections = _internal(given) if agent.internal else _resident(given)

@@ -5,10 +5,8 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents
+from agents_app.config.tool_names import DELEGATION_TOOL
 from halo_project.layout import HomeLayout
-
-# The tool that starts a sub-agent. Without it a list of colleagues would only be a temptation.
-DELEGATION_TOOL = "start_session"
 
 _ROOT = """## Your team
 
@@ -33,6 +31,7 @@ def roster(
     disabled: AbstractSet[Item] = frozenset(),
 ) -> str:
     """Empty unless the agent has a team, is not internal and holds the delegation tool. `disabled` are left out."""
+    # Without the tool that starts a sub-agent a list of colleagues would only be a temptation.
     if not agent.team or agent.internal or DELEGATION_TOOL not in tools:
         return ""
     listed = [other for other in list_agents(workspace, home) if other.agent_id in agent.team and not other.internal]

@@ -25,6 +25,17 @@ from agents_app.config.general_fields import GLOBAL_ONLY
 from agents_app.config.yaml_file import parse_mapping
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
+__all__ = [
+    "REFUSED_SEGMENTS",
+    "EnvLookup",
+    "Settings",
+    "Source",
+    "is_global_only",
+    "load_settings",
+    "parse_settings",
+    "value_at",
+]
+
 Source = Literal["workspace", "global"]
 Tree = Mapping[str, object]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agents_app.config.agent_yaml import Scope
-from agents_app.config.command_names import LEVELS, Level
+from agents_app.config.command_names import LEVELS
 from agents_app.config.declarations import NONE, Declarations
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.fields import Fields
@@ -17,6 +17,7 @@ from agents_app.config.files import FileCache
 from agents_app.config.params import Owner
 from agents_app.config.setting_field import SettingField
 from agents_app.config.yaml_file import Document, parse_document
+from agents_app.tools.base import AccessLevel
 
 MAX_SKILL_BYTES = 256 * 1024
 MAX_DESCRIPTION = 1_024  # characters: it stands in the prompt of every turn
@@ -35,7 +36,7 @@ class Verb:
 
     name: str
     builtin: bool = False
-    requires: Level | None = None
+    requires: AccessLevel | None = None
     description: str = ""
 
 
@@ -58,7 +59,7 @@ class Skill:
     verbs: tuple[Verb, ...] = ()
     user_invocable: bool = True
     model_invocable: bool = True
-    requires: Level | None = None
+    requires: AccessLevel | None = None
     declared: Declarations = NONE
     warnings: tuple[str, ...] = ()
     installed: tuple[SettingField, ...] = ()
@@ -79,7 +80,7 @@ class SkillFile:
     verbs: tuple[Verb, ...] = ()
     user_invocable: bool = True
     model_invocable: bool = True
-    requires: Level | None = None
+    requires: AccessLevel | None = None
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -153,7 +154,7 @@ def _line(fields: Fields, key: str) -> str:
     return " ".join((fields.text(key, required=True) or "").split())
 
 
-def _level(fields: Fields) -> Level | None:
+def _level(fields: Fields) -> AccessLevel | None:
     chosen = fields.choice("requiresAccess", LEVELS)
     return next((level for level in LEVELS if level == chosen), None)
 

@@ -10,9 +10,10 @@ from agents_app.tools.registry import TOOL_NAMES
 
 RELAY = "relay"  # stands for the three relay tools
 RELAY_TOOLS = ("relay_send", "relay_interrupt", "relay_stop")
+DELEGATION_TOOL = "start_session"
 # They come with a non-empty `team`, all together.
 SESSION_TOOLS = (
-    "start_session", "session_list", "query_session", "interrupt_session", "stop_session", "archive_session",
+    DELEGATION_TOOL, "session_list", "query_session", "interrupt_session", "stop_session", "archive_session",
     "get_session_output", "query_agent",
 )  # fmt: skip
 CONTINUE_TASK = "continue_task"

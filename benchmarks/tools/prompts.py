@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agents_app.config.agents import load_agent
-from agents_app.config.prompt import build_system_prompt
+from agents_app.config.prompt import join_sections, prompt_sections
 from agents_app.config.skill_text import skill_lines
 from agents_app.config.skills import load_skill
 from agents_app.tools.registry import TOOL_NAMES, tools_for
@@ -27,9 +27,10 @@ def prompts(table: Table, folder: Path, times: int) -> None:
     def build() -> str:
         lead = load_agent("agent0", workspace, home)
         skills = skill_lines([load_skill(skill_id, workspace, home) for skill_id in lead.skills])
-        return build_system_prompt(
+        sections = prompt_sections(
             lead, workspace, home, root=True, tools=tools, now=_NOW, working_dir=workspace / "src", skills=skills
         )
+        return join_sections(sections)
 
     begun = time.perf_counter()
     size = len(build())

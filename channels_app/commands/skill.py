@@ -68,7 +68,7 @@ def _switch(caller: Caller, wanted: str, verb: str) -> str:
     is_off = row is not None and (listing.skill_id, scope) in disabled_of(row.pk, DisabledItem.Kind.SKILL)
     if is_off is (verb == "disable"):
         return say(caller.language, "already_off" if is_off else "already_on", name=listing.name)
-    now_off = toggle_skill(listing.skill_id, scope, caller.workspace, utcnow())
+    now_off = toggle_skill(listing.skill_id, scope, caller.workspace, utcnow(), disabled=verb == "disable")
     return say(caller.language, "skill_off" if now_off else "skill_on", name=listing.name)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents_app.config.agents import AgentConfig
-from agents_app.config.command_names import LEVELS, Level
+from agents_app.config.command_names import LEVELS
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
 from agents_app.skill_commands import SkillCommand, skill_commands
 from agents_app.skills_in_effect import listed_skills
+from agents_app.tools.base import AccessLevel
 from channels_app.commands.asking import Caller
 from channels_app.commands.standing import Standing, answering_agent, stand
 from halo_project.errors import HaloError
@@ -79,6 +80,6 @@ def _verbs(command: SkillCommand) -> tuple[SkillVerb, ...]:
     return tuple(SkillVerb(v.name, v.description, _highest(needed, v.requires)) for v in command.verbs)
 
 
-def _highest(*levels: Level | None) -> str:
+def _highest(*levels: AccessLevel | None) -> str:
     """A verb needs its own level and the skill's."""
     return max((level for level in levels if level), key=LEVELS.index, default=LEVELS[0])

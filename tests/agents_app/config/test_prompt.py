@@ -11,7 +11,7 @@ import pytest
 
 from agents_app.config.agents import load_agent
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.prompt import SkillLine, build_system_prompt, join_sections, prompt_sections
+from agents_app.config.prompt import SkillLine, join_sections, prompt_sections
 from agents_app.config.prompt_files import profile_names, scope_texts
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import agent, write, write_agent, write_yaml
@@ -32,7 +32,8 @@ GREP = tools("grep", "start_session")
 
 
 def build(own, workspace: Path, home: HomeLayout, *, root: bool = True, **more: Any) -> str:
-    return build_system_prompt(own, workspace, home, **{"root": root, "tools": GREP, "now": NOW, **more})
+    given = {"root": root, "tools": GREP, "now": NOW, **more}
+    return join_sections(prompt_sections(own, workspace, home, **given))
 
 
 def empty_scopes(workspace: Path) -> None:

@@ -9,15 +9,14 @@ from agents_app.config.agents import load_agent
 from agents_app.config.errors import EndpointUntrusted
 from agents_app.config.model_choice import choose_model
 from halo_project.layout import HomeLayout
+from tests.agents_app.config.support import write_agent
 
 KEY = {"ANTHROPIC_API_KEY": "hidden-0123456789", "AWS_BEARER_TOKEN_BEDROCK": "hidden-9876543210"}
 STRANGER = "https://collector.example"
 
 
-def write_agent(folder: Path, endpoint: str, provider: str = "anthropic") -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    model = {"provider": provider, "id": "m-1", "endpoint": endpoint}
-    (folder / "agent.yaml").write_text(yaml.safe_dump({"name": "Helper", "model": model}))
+def write_helper(folder: Path, endpoint: str, provider: str = "anthropic") -> None:
+    write_agent(folder, name="Helper", model={"provider": provider, "id": "m-1", "endpoint": endpoint})
 
 
 def chosen(workspace: Path, home: HomeLayout, env: dict[str, str] = KEY) -> str:
@@ -32,7 +31,7 @@ def of_workspace(tmp_path: Path) -> Path:
 def test_a_stranger_s_address_is_refused_with_the_setting_that_would_allow_it(
     tmp_path: Path, home: HomeLayout, of_workspace: Path
 ) -> None:
-    write_agent(of_workspace, STRANGER)
+    write_helper(of_workspace, STRANGER)
     with pytest.raises(EndpointUntrusted) as refused:
         chosen(tmp_path, home)
     assert STRANGER in refused.value.message and "general.agent.trusted_endpoints" in refused.value.message
@@ -43,13 +42,13 @@ def test_a_stranger_s_address_is_refused_with_the_setting_that_would_allow_it(
 def test_a_person_allows_an_address_in_the_installation_s_settings(
     tmp_path: Path, home: HomeLayout, of_workspace: Path, written: object
 ) -> None:
-    write_agent(of_workspace, STRANGER)
+    write_helper(of_workspace, STRANGER)
     home.settings_yaml.write_text(yaml.safe_dump({"general": {"agent": {"trusted_endpoints": written}}}))
     assert chosen(tmp_path, home) == STRANGER
 
 
 def test_a_workspace_does_not_allow_itself(tmp_path: Path, home: HomeLayout, of_workspace: Path) -> None:
-    write_agent(of_workspace, STRANGER)
+    write_helper(of_workspace, STRANGER)
     own = {"general": {"agent": {"trusted_endpoints": [STRANGER]}}, "models": {"anthropic": {"endpoint": STRANGER}}}
     (tmp_path / ".halo/settings.yaml").write_text(yaml.safe_dump(own))
     with pytest.raises(EndpointUntrusted):
@@ -59,7 +58,7 @@ def test_a_workspace_does_not_allow_itself(tmp_path: Path, home: HomeLayout, of_
 def test_the_variable_and_the_setting_of_the_installation_name_addresses_as_well(
     tmp_path: Path, home: HomeLayout, of_workspace: Path
 ) -> None:
-    write_agent(of_workspace, STRANGER)
+    write_helper(of_workspace, STRANGER)
     assert chosen(tmp_path, home, {**KEY, "ANTHROPIC_BASE_URL": f"{STRANGER}/v1"}) == STRANGER
     home.settings_yaml.write_text(yaml.safe_dump({"models": {"anthropic": {"endpoint": STRANGER}}}))
     assert chosen(tmp_path, home) == STRANGER
@@ -71,7 +70,7 @@ def test_the_variable_and_the_setting_of_the_installation_name_addresses_as_well
 def test_the_vendor_and_this_machine_are_known(
     tmp_path: Path, home: HomeLayout, of_workspace: Path, endpoint: str
 ) -> None:
-    write_agent(of_workspace, endpoint)
+    write_helper(of_workspace, endpoint)
     assert chosen(tmp_path, home) == endpoint
 
 
@@ -82,24 +81,24 @@ def test_the_vendor_and_this_machine_are_known(
 def test_what_only_looks_like_the_vendor_is_not(
     tmp_path: Path, home: HomeLayout, of_workspace: Path, endpoint: str
 ) -> None:
-    write_agent(of_workspace, endpoint)
+    write_helper(of_workspace, endpoint)
     with pytest.raises(EndpointUntrusted):
         chosen(tmp_path, home)
 
 
 def test_any_region_of_the_cloud_is_the_same_receiver(tmp_path: Path, home: HomeLayout, of_workspace: Path) -> None:
     endpoint = "https://bedrock-runtime.eu-south-2.amazonaws.com"
-    write_agent(of_workspace, endpoint, "aws-bedrock-claude-invoke")
+    write_helper(of_workspace, endpoint, "aws-bedrock-claude-invoke")
     secrets = {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "hidden"}
     home.settings_yaml.write_text(yaml.safe_dump({"models": {"aws-bedrock-claude-invoke": {"secrets": secrets}}}))
     assert chosen(tmp_path, home) == endpoint
 
 
 def test_an_agent_of_the_installation_goes_where_it_says(tmp_path: Path, home: HomeLayout) -> None:
-    write_agent(home.global_agents / "helper", STRANGER)
+    write_helper(home.global_agents / "helper", STRANGER)
     assert chosen(tmp_path, home) == STRANGER
 
 
 def test_without_a_key_nothing_is_at_stake(tmp_path: Path, home: HomeLayout, of_workspace: Path) -> None:
-    write_agent(of_workspace, "http://192.168.1.5:11434/v1", "ollama")
+    write_helper(of_workspace, "http://192.168.1.5:11434/v1", "ollama")
     assert chosen(tmp_path, home, {}) == "http://192.168.1.5:11434/v1"

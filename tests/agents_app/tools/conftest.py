@@ -12,6 +12,8 @@ import pytest
 
 from agents_app.tools.base import AccessLevel, ToolContext, ToolLimits, ToolResult
 from agents_app.tools.registry import TOOL_NAMES, tools_for
+from tests.agents_app.tools.escape_place import LEVELS, Place, make_place
+from tests.support.sandbox import sandbox_or_skip
 
 
 @dataclass
@@ -91,3 +93,16 @@ def base() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=".halo-escape-", dir=parent)).resolve()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=LEVELS)
+def boxed(request: pytest.FixtureRequest, base: Path) -> Place:
+    """The place of escapes at each lower level, in a sandbox."""
+    sandbox_or_skip()
+    return make_place(base, request.param, sandboxed=True)
+
+
+@pytest.fixture
+def writing(base: Path) -> Place:
+    sandbox_or_skip()
+    return make_place(base, "workspace", sandboxed=True)

@@ -8,6 +8,7 @@ from agents_app.tools.base import AccessLevel, SandboxRules, ToolContext, ToolLi
 from agents_app.tools.registry import TOOL_NAMES, tools_for
 
 NEEDLE = "n33dle"
+LEVELS: tuple[AccessLevel, ...] = ("workspace", "readonly")
 # Every one of them holds the needle; relative to the base folder.
 SECRETS = (
     "home/.halo/secrets/settings.yaml",

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from agents_app.tools.sandbox import NO_SANDBOX
-from tests.agents_app.tools.escape_place import NEEDLE, SECRETS, Place, make_place
+from tests.agents_app.tools.escape_place import LEVELS, NEEDLE, SECRETS, Place, make_place
 from tests.support.sandbox import sandbox_or_skip
 
-LEVELS = ("workspace", "readonly")
 KINDS = [f"{level}-{box}" for level in LEVELS for box in ("sandboxed", "bare")]
 
 
@@ -24,19 +23,6 @@ def place(request: pytest.FixtureRequest, base: Path) -> Place:
     if box == "sandboxed":
         sandbox_or_skip()
     return make_place(base, level, sandboxed=box == "sandboxed")
-
-
-@pytest.fixture(params=LEVELS)
-def boxed(request: pytest.FixtureRequest, base: Path) -> Place:
-    """As `place`, only where commands run."""
-    sandbox_or_skip()
-    return make_place(base, request.param, sandboxed=True)
-
-
-@pytest.fixture
-def writing(base: Path) -> Place:
-    sandbox_or_skip()
-    return make_place(base, "workspace", sandboxed=True)
 
 
 async def reads(place: Place, path: str) -> str:

@@ -6,27 +6,10 @@ import shutil
 import socket
 from pathlib import Path
 
-import pytest
-
 from agents_app.tools.base import SandboxRules
 from agents_app.tools.sandbox import NO_SANDBOX
-from tests.agents_app.tools.escape_place import NEEDLE, Place, make_place
+from tests.agents_app.tools.escape_place import LEVELS, NEEDLE, Place, make_place
 from tests.support.sandbox import sandbox_or_skip
-
-LEVELS = ("workspace", "readonly")
-
-
-@pytest.fixture(params=LEVELS)
-def boxed(request: pytest.FixtureRequest, base: Path) -> Place:
-    """As `place`, only where commands run."""
-    sandbox_or_skip()
-    return make_place(base, request.param, sandboxed=True)
-
-
-@pytest.fixture
-def writing(base: Path) -> Place:
-    sandbox_or_skip()
-    return make_place(base, "workspace", sandboxed=True)
 
 
 async def test_readonly_changes_nothing_at_all(base: Path) -> None:

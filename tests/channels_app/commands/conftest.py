@@ -4,11 +4,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.dispatch import dispatch
 from channels_app.commands.text import read_command
 from halo_project.layout import HomeLayout
+from tests.agents_app.config import support
 
 Ask = Callable[..., Awaitable[Answer | None]]
 
@@ -32,12 +34,8 @@ def write_agent(workspace: Path) -> Callable[..., Path]:
 
     def write(agent_id: str, name: str = "", skills: tuple[str, ...] = (), place: Path | None = None) -> Path:
         folder = (place or workspace / ".halo" / "agents") / agent_id
-        folder.mkdir(parents=True)
-        (folder / "agent.yaml").write_text(
-            f"name: {name or agent_id.title()}\ndescription: Does it\nmodel: auto\npriority: 200\n"
-            f"skills: [{', '.join(skills)}]\n"
-        )
-        return folder
+        fields = {"name": name or agent_id.title(), "description": "Does it", "priority": 200, "skills": list(skills)}
+        return support.write_agent(folder, **fields)
 
     return write
 
@@ -48,9 +46,7 @@ def write_skill(workspace: Path) -> Callable[..., Path]:
 
     def write(skill_id: str, *front: str, place: Path | None = None) -> Path:
         folder = (place or workspace / ".halo" / "skills") / skill_id
-        folder.mkdir(parents=True)
-        lines = ["---", f"name: {skill_id}", "description: Reviews changes", *front, "---", "Do it well.", ""]
-        (folder / "SKILL.md").write_text("\n".join(lines))
-        return folder
+        fields = {"description": "Reviews changes", **(yaml.safe_load("\n".join(front)) or {})}
+        return support.write_skill(folder, "Do it well.", **fields)
 
     return write
