@@ -11,10 +11,10 @@ from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig, Scope, is_internal_id, parse_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid, shown
-from agents_app.config.files import BUNDLED, entries, is_folder, read_text
-from agents_app.config.scopes import scope_name
+from agents_app.config.files import entries, is_folder, read_text
+from agents_app.config.scopes import candidates, layers, scope_name
 from agents_app.config.yaml_file import read_document
-from halo_project.layout import HomeLayout, WorkspaceLayout
+from halo_project.layout import HomeLayout
 from sessions_app.identifiers import check_agent_id, is_safe_segment
 
 __all__ = ["AgentConfig", "AgentListing", "Item", "Scope", "default_agent_id", "item_of", "list_agents", "load_agent"]
@@ -40,7 +40,7 @@ class AgentListing:
 def load_agent(agent_id: str, workspace: Path | None, home: HomeLayout) -> AgentConfig:
     """The agent in effect. Raises BadRequest for an unsafe id, AgentNotFound, AgentInvalid."""
     check_agent_id(agent_id)
-    for scope, folder in _folders(agent_id, workspace, home):
+    for scope, folder in candidates("agents", agent_id, workspace, home):
         if is_folder(folder):
             return _load(agent_id, scope, folder)
     raise AgentNotFound(agent_id)
@@ -49,7 +49,7 @@ def load_agent(agent_id: str, workspace: Path | None, home: HomeLayout) -> Agent
 def list_agents(workspace: Path | None, home: HomeLayout) -> list[AgentListing]:
     """Every agent once, as it is in effect: highest priority first, then by name. Broken ones carry their error."""
     found: dict[str, AgentListing] = {}
-    for scope, place in _places(workspace, home):
+    for scope, place in layers("agents", workspace, home):
         for folder in entries(place) or ():
             if folder.name not in found:
                 listing = _listing(folder.name, scope, folder)
@@ -76,18 +76,7 @@ def default_agent_id(workspace: Path | None, home: HomeLayout, disabled: Abstrac
     return (usable or own)[0].agent_id
 
 
-# Building a path costs as much as looking at it, and these are looked at for every turn.
-@lru_cache(maxsize=256)
-def _places(workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
-    installed: tuple[tuple[Scope, Path], ...] = (("global", home.global_agents), ("bundled", BUNDLED / "agents"))
-    return installed if workspace is None else (("workspace", WorkspaceLayout(workspace).agents), *installed)
-
-
-@lru_cache(maxsize=1024)
-def _folders(agent_id: str, workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
-    return tuple((scope, place / agent_id) for scope, place in _places(workspace, home))
-
-
+# Building a path costs as much as looking at it.
 @lru_cache(maxsize=1024)
 def _files(folder: Path) -> tuple[Path, Path]:
     return folder / "agent.yaml", folder / "AGENT.md"

@@ -1,4 +1,4 @@
-"""The two scopes that a person chooses between, where each keeps agents and skills, and how ids are made of names.
+"""The scopes: those that a person chooses between, where each keeps agents and skills, and the ids of new ones.
 
 What comes with Halo counts as the installation's. What lies in an agent's or a skill's folder is left to others.
 """
@@ -6,6 +6,7 @@ What comes with Halo counts as the installation's. What lies in an agent's or a 
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.identifiers import is_safe_segment
 
 ScopeName = Literal["workspace", "global"]
+Kind = Literal["agents", "skills"]
 SCOPES: tuple[ScopeName, ...] = ("workspace", "global")
 
 _BETWEEN = re.compile(r"[^a-z0-9_\-.\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
@@ -46,6 +48,24 @@ def place_of(scope: str, workspace: Path | None, home: HomeLayout) -> Place:
         raise BadRequest("The scope `workspace` needs a projectId: its absolute path.", code="bad_project_id")
     layout = WorkspaceLayout(workspace)
     return Place("workspace", layout.halo_dir, layout.agents, layout.skills, (home.global_agents, bundled))
+
+
+# Building a path costs as much as looking at it, and these are looked at for every turn.
+@lru_cache(maxsize=512)
+def layers(kind: Kind, workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
+    """The folders that hold agents, or skills; what lies in one hides what has the same id in those after it."""
+    place = home.global_agents if kind == "agents" else home.global_skills
+    installed: tuple[tuple[Scope, Path], ...] = (("global", place), ("bundled", BUNDLED / kind))
+    if workspace is None:
+        return installed
+    layout = WorkspaceLayout(workspace)
+    return (("workspace", layout.agents if kind == "agents" else layout.skills), *installed)
+
+
+@lru_cache(maxsize=2048)
+def candidates(kind: Kind, item_id: str, workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
+    """Where the agent or skill of this id may lie, nearest first."""
+    return tuple((scope, place / item_id) for scope, place in layers(kind, workspace, home))
 
 
 def scope_name(scope: Scope) -> ScopeName:

@@ -30,6 +30,7 @@ __all__ = [
     "EnvLookup",
     "Settings",
     "Source",
+    "Tree",
     "is_global_only",
     "load_settings",
     "parse_settings",

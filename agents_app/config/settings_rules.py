@@ -4,16 +4,16 @@ Refusals are sentences that never repeat a value.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.env_references import EnvLookup, env_names, is_reference, refers_to_guarded
 from agents_app.config.general import read_written
 from agents_app.config.masking import looks_masked, masked, open_value
-from agents_app.config.setting_field import SettingField
+from agents_app.config.setting_field import Path, SettingField
 from agents_app.config.settings_file import (
     REFUSED_SEGMENTS,
+    Tree,
     is_global_only,
     value_at,
 )
@@ -21,9 +21,6 @@ from agents_app.config.settings_schema import GENERAL, MODELS, Schema
 from agents_app.config.settings_view import leaves, suggestion
 from agents_app.config.yaml_edit import Value
 from halo_project.errors import BadRequest, HaloError
-
-Path = tuple[str, ...]
-Tree = Mapping[str, object]
 
 MOST_CHARS = 64 * 1024
 _MOST_NAME = 512

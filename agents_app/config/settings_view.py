@@ -16,12 +16,11 @@ from agents_app.config.general import read_written
 from agents_app.config.general_fields import RETIRED
 from agents_app.config.masking import masked, masked_tree, open_value
 from agents_app.config.setting_field import SettingField, as_text
-from agents_app.config.settings_file import Settings, load_settings, value_at
+from agents_app.config.settings_file import Settings, Tree, load_settings, value_at
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
 
 Source = Literal["workspace", "global", "env", "default", "unset"]
-Tree = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import yaml
 from agents_app.config.env_references import EnvLookup, provider_variables
 from agents_app.config.errors import ConfigFileInvalid, shown
 from agents_app.config.files import MAX_FILE_BYTES
-from agents_app.config.settings_file import parse_settings, value_at
+from agents_app.config.settings_file import Tree, parse_settings, value_at
 from agents_app.config.settings_rules import Rules, SettingRefused
 from agents_app.config.settings_schema import load_schema
 from agents_app.config.settings_view import leaves
@@ -28,7 +28,6 @@ from halo_project.errors import Conflict, HaloError
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.log.atomic import replace_file
 
-Tree = Mapping[str, object]
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -15,9 +15,10 @@ from agents_app.config.declarations import read_declarations
 from agents_app.config.errors import ConfigFileInvalid, SkillInvalid, SkillNotFound, shown
 from agents_app.config.files import BUNDLED, entries, is_folder
 from agents_app.config.params import Owner
+from agents_app.config.scopes import candidates, layers
 from agents_app.config.setting_field import SettingField
 from agents_app.config.skill_md import Skill, SkillFile, Verb, read_skill_md
-from halo_project.layout import HomeLayout, WorkspaceLayout
+from halo_project.layout import HomeLayout
 from sessions_app.identifiers import is_safe_segment
 
 __all__ = [
@@ -57,7 +58,7 @@ def load_skill(skill_id: str, workspace: Path | None, home: HomeLayout) -> Skill
     """The skill in effect. Raises SkillNotFound (also for an id that no folder can have), SkillInvalid."""
     if not is_safe_segment(skill_id):
         raise SkillNotFound(skill_id)
-    for scope, folder in _folders(skill_id, workspace, home):
+    for scope, folder in candidates("skills", skill_id, workspace, home):
         if _is_there(skill_id, folder):
             return _load(skill_id, scope, folder, home)
     raise SkillNotFound(skill_id)
@@ -94,7 +95,7 @@ def list_all_skills(workspace: Path | None, home: HomeLayout) -> list[SkillListi
     found: list[SkillListing] = []
     own: set[str] = set()
     installed: set[str] = set()
-    for scope, place in _places(workspace, home):
+    for scope, place in layers("skills", workspace, home):
         seen = own if scope == "workspace" else installed
         for listing in _listings(scope, place, home):
             if listing.skill_id not in seen:
@@ -117,18 +118,7 @@ def builtin_ids() -> frozenset[str]:
     return frozenset(folder.name for folder in entries(BUNDLED / "skills") or ())
 
 
-# Building a path costs as much as looking at it, and these are looked at for every turn.
-@lru_cache(maxsize=256)
-def _places(workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
-    installed: tuple[tuple[Scope, Path], ...] = (("global", home.global_skills), ("bundled", BUNDLED / "skills"))
-    return installed if workspace is None else (("workspace", WorkspaceLayout(workspace).skills), *installed)
-
-
-@lru_cache(maxsize=1024)
-def _folders(skill_id: str, workspace: Path | None, home: HomeLayout) -> tuple[tuple[Scope, Path], ...]:
-    return tuple((scope, place / skill_id) for scope, place in _places(workspace, home))
-
-
+# Building a path costs as much as looking at it.
 @lru_cache(maxsize=1024)
 def _files(folder: Path) -> tuple[Path, Path]:
     return folder / "SKILL.md", folder / "config.yaml"
@@ -170,7 +160,7 @@ def _described(file: SkillFile) -> dict[str, Any]:
 
 def _installed_params(skill_id: str, home: HomeLayout) -> tuple[SettingField, ...]:
     """What the skill that a workspace's one stands in for declares; nothing when that cannot be read."""
-    for _, folder in _folders(skill_id, None, home):
+    for _, folder in candidates("skills", skill_id, None, home):
         try:
             if is_folder(folder):
                 return read_declarations(_files(folder)[1]).params
