@@ -1,15 +1,13 @@
-"""What sessions do to each other: start a sub-session, ask, interrupt, stop, archive one, and look at them.
+"""What sessions do to each other: start a sub-session, ask, interrupt, stop, archive one.
 
-Each call is one transaction; what must be woken comes back with the answer. Who may do what is checked here, by the
-tree: a session reaches its own tree and nothing else, and learns of nothing else. Tools translate in `session_tools`,
-runs are the runner's business, what a sub-session reports is `reports.py`'s.
+Each call is one transaction; what must be woken comes back with the answer. Which sessions one reaches is `reach`;
+tools translate in `session_tools`, runs are the runner's business, what a sub-session reports is `reports.py`'s.
 """
 
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from django.db import transaction
 
@@ -17,20 +15,20 @@ from agents_app import live_settings
 from agents_app.config.agents import AgentConfig
 from agents_app.config.general import SessionSettings
 from agents_app.engine.texts import CRASHES
+from agents_app.reach import Refused, in_tree
 from agents_app.reports import tell_waiting, waits_for
 from agents_app.sent_calls import sent_by
 from agents_app.wake import Signal
-from halo_project.errors import Conflict, HaloError
+from halo_project.errors import Conflict
 from sessions_app import queue
-from sessions_app.identifiers import base36, root
-from sessions_app.lease import MAX_DEATHS, RUN_KINDS, running
+from sessions_app.identifiers import base36
+from sessions_app.lease import MAX_DEATHS, running
 from sessions_app.log.encode import column_text
 from sessions_app.messages import title_from
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
-from sessions_app.tree import is_active, is_self_or_above, lock_sessions, lock_subtree
+from sessions_app.tree import is_active, lock_sessions, lock_subtree
 from sessions_app.workspaces import create_session
 
-MAX_LISTED = 500
 MAX_NAMED = 10
 STOPPED_BELOW = (
     "[System] The sub-agents that were at work were stopped and will not report: {ids}. Wake them with query_session "
@@ -40,13 +38,6 @@ DESCRIPTION_CHARS = 200
 TITLE_CHARS = 60
 
 Kind = QueuedMessage.Kind
-
-
-class Refused(HaloError):
-    """What was asked cannot be done; the message is what the model reads."""
-
-    code = "delegation_refused"
-    status = 409
 
 
 @dataclass(slots=True)
@@ -225,48 +216,6 @@ def archive(target_pk: int, by: str | None, now: datetime) -> Done:
                 done.signals.append(_control(session, "stop", run, session.parent_session_id, now))
             done.count += 1
         return done
-
-
-def children(caller: AgentSession) -> list[dict[str, Any]]:
-    """Direct sub-sessions that are not archived, the newest `MAX_LISTED`, as the model is told of them."""
-    rows = AgentSession.objects.filter(
-        workspace=caller.workspace_id,
-        parent_session_id=caller.session_id,
-        archived_at__isnull=True,
-        deleting=False,
-    ).order_by("-pk")[:MAX_LISTED]
-    runs = SessionRun.objects.filter(session__in=list(rows), kind__in=RUN_KINDS)
-    at_work = set(runs.values_list("session_id", flat=True))
-    return [
-        {
-            "id": row.session_id,
-            "agentId": row.agent_id,
-            "agentName": row.agent_name,
-            "title": row.title or row.description,
-            "status": "running" if row.pk in at_work else "stopped" if row.stopped_at is not None else "waiting",
-            "createdAt": row.created_at.isoformat(timespec="milliseconds"),
-            "updatedAt": row.updated_at.isoformat(timespec="milliseconds"),
-        }
-        for row in reversed(rows)
-    ]
-
-
-def in_tree(caller: AgentSession, target_id: str) -> AgentSession:
-    """A session of the caller's tree. Raises Refused with the same words for all others, whether they exist or not."""
-    found = None
-    if root(target_id) == root(caller.session_id):
-        found = AgentSession.objects.filter(workspace=caller.workspace_id, session_id=target_id).first()
-    if found is None or found.deleting or found.archived_at is not None:
-        raise Refused(f"session {target_id} not found")
-    return found
-
-
-def below_caller(caller: AgentSession, target_id: str, what: str) -> AgentSession:
-    """A session of the tree that may be stopped by the caller: neither itself nor one above it. Raises Refused."""
-    found = in_tree(caller, target_id)
-    if is_self_or_above(target_id, caller.session_id):
-        raise Refused(f"a session cannot {what} itself or one above it")
-    return found
 
 
 def lock_pair(caller_pk: int, found: AgentSession) -> AgentSession:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 
-from agents_app import delegation
+from agents_app import delegation, reach
 from agents_app.config.agents import AgentConfig, load_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound
 from agents_app.config.model_choice import choose_model
@@ -85,7 +85,7 @@ class SessionList(SessionTool):
     input_schema: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        sessions = await db(delegation.children, self._session)
+        sessions = await db(reach.children, self._session)
         return {"code": 0, "sessions": sessions, "count": len(sessions)}
 
 
@@ -159,7 +159,7 @@ class StopSession(SessionTool):
     }
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        target = await db(delegation.below_caller, self._session, args["session_id"], "stop")
+        target = await db(reach.below_caller, self._session, args["session_id"], "stop")
         done = await db(delegation.stop, target.pk, self._session.session_id, utcnow())
         self._held.store.emit(ChildReported(target.session_id, target.agent_name))
         await wake_all(done.wake, done.signals)
@@ -177,7 +177,7 @@ class ArchiveSession(SessionTool):
     input_schema: ClassVar[dict[str, Any]] = StopSession.input_schema
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        target = await db(delegation.below_caller, self._session, args["session_id"], "archive")
+        target = await db(reach.below_caller, self._session, args["session_id"], "archive")
         done = await db(delegation.archive, target.pk, self._session.session_id, utcnow())
         self._held.store.emit(ChildReported(target.session_id, target.agent_name))
         await wake_all(done.wake, done.signals)
@@ -202,7 +202,7 @@ class GetSessionOutput(SessionTool):
     }
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        target = await db(delegation.in_tree, self._session, args["session_id"])
+        target = await db(reach.in_tree, self._session, args["session_id"])
         output, start = target.output or "(no output yet)", args.get("offset") or 0
         part = output[start : start + min(OUTPUT_CHARS, context.limits.model_chars * 7 // 16)]
         answer = {"code": 0, "output": part, "total_chars": len(output)}
