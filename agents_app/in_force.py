@@ -19,6 +19,7 @@ from agents_app.access import level_now
 from agents_app.config.agents import AgentConfig, Item, load_agent
 from agents_app.config.general import General
 from agents_app.config.model_choice import ModelChoice, choose_model
+from agents_app.config.params import agent_owner
 from agents_app.config.placeholders import command_values
 from agents_app.config.prompt import Section, join_sections, prompt_sections
 from agents_app.config.settings_file import Settings, load_settings
@@ -55,7 +56,8 @@ class Outfit:
     """What an agent holds in a place, whatever model answers.
 
     sandboxed: commands run in a sandbox here. tools: those that need no session; session_tools are made for one.
-    listed_skills: also those that the session's access level does not reach. sections: of the system prompt.
+    skills: those in effect; listed_skills: also those that the session's access level does not reach. sections: of the
+    system prompt.
     """
 
     agent: AgentConfig
@@ -63,6 +65,7 @@ class Outfit:
     sandboxed: bool
     tools: dict[str, Tool]
     session_tools: Sequence[type[SessionTool]]
+    skills: Sequence[Skill]
     listed_skills: Sequence[Skill]
     sections: Sequence[Section]
 
@@ -73,18 +76,17 @@ class Outfit:
 
 @dataclass(frozen=True)
 class InForce(Outfit):
-    """An outfit with the model that answers and the settings that hold, for one round."""
+    """An outfit with the model that answers and the settings that hold, for one round.
+
+    fill_in: puts the parameters of skills into a command line.
+    """
 
     place: Place
     choice: ModelChoice
     general: General
     settings: Settings = field(repr=False)
+    fill_in: Callable[[str], str] = field(repr=False)
     at: datetime
-
-    @property
-    def skills(self) -> list[Skill]:
-        """Those that the session's access level reaches."""
-        return reachable(self.listed_skills, self.place.access)
 
     @cached_property
     def skill_values(self) -> SkillValues:
@@ -99,11 +101,6 @@ class InForce(Outfit):
             now=self.at,
             working_dir=place.working_dir,
         )
-
-    @cached_property
-    def fill_in(self) -> Callable[[str], str]:
-        """Puts the parameters of skills into a command line."""
-        return command_values(self.skills, self.agent, self.settings)
 
 
 def place_of(session: AgentSession) -> Place:
@@ -140,8 +137,15 @@ def in_force(place: Place) -> InForce:
     general, now = live_settings.of_workspace(workspace), utcnow()
     held = outfit(agent, place, limits_of(general), now, vision=choice.vision)
     values = load_settings(home, lookup, workspace)
-    parts = {part.name: getattr(held, part.name) for part in fields(held)}
-    return InForce(**parts, place=place, choice=choice, general=general, settings=values, at=now)
+    return InForce(
+        **{part.name: getattr(held, part.name) for part in fields(held)},
+        place=place,
+        choice=choice,
+        general=general,
+        settings=values,
+        fill_in=command_values(held.skills, agent, values, agent_owner(agent, workspace, home)),
+        at=now,
+    )
 
 
 def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, *, vision: bool) -> Outfit:
@@ -163,7 +167,7 @@ def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, 
         skills=skill_lines(skills),
         disabled=place.disabled_agents,
     )
-    return Outfit(agent, limits, sandboxed, tools, kinds, listed, sections)
+    return Outfit(agent, limits, sandboxed, tools, kinds, skills, listed, sections)
 
 
 def limits_of(general: General) -> ToolLimits:

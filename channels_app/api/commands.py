@@ -10,9 +10,11 @@ from channels_app.commands.aliases import load_aliases
 from channels_app.commands.asking import Caller
 from channels_app.commands.catalogue import commands
 from channels_app.commands.skills_here import NONE, skills_here
-from channels_app.commands.standing import stand
+from halo_project.layout import resolve_workspace
 from sessions_app.api.fields import ProjectField
 from sessions_app.identifiers import check_agent_id, check_session_id
+
+ACCESS = "full"  # of whoever is signed in, whatever level a session has from the door that it was last used by
 
 
 class Commands(APIView):
@@ -27,13 +29,12 @@ class Commands(APIView):
         query = self.Input(data=request.query_params)
         query.is_valid(raise_exception=True)
         caller = _caller(query.validated_data)
-        access, skills = "full", NONE
+        skills = NONE
         if caller is not None:
-            session = stand(caller).session
-            access = session.access_level if session is not None else caller.access
+            resolve_workspace(caller.workspace)
             skills = skills_here(caller) if caller.session_id or caller.agent_id else NONE
         warnings = [*load_aliases(settings.HALO_HOME).warnings, *skills.warnings]
-        found = [command.to_dict() for command in commands(access, "en", skills)]
+        found = [command.to_dict() for command in commands(ACCESS, "en", skills)]
         return Response({"commands": found, "warnings": warnings})
 
 
@@ -44,7 +45,7 @@ def _caller(query: dict[str, str]) -> Caller | None:
     session_id, agent_id = query.get("sessionId"), query.get("agentId")
     return Caller(
         workspace=query["projectId"],
-        access="full",
+        access=ACCESS,
         session_id=None if session_id is None else check_session_id(session_id),
         agent_id=None if agent_id is None else check_agent_id(agent_id),
     )

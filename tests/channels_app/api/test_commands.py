@@ -55,18 +55,12 @@ def test_an_agent_brings_the_commands_of_its_skills(client, skilled):
     assert "/review" not in listed(client, projectId=str(skilled), agentId="default")
 
 
-def test_a_session_brings_those_of_its_agent_as_far_as_its_level_reaches(client, skilled):
+def test_a_session_brings_those_of_its_agent_at_the_level_of_who_is_signed_in(client, skilled):
     row = make_workspace(skilled)
     for level in ("full", "workspace", "readonly"):
         make_session(row, f"s_{level}", agent_id="lead", access_level=level)
-    found = {
-        level: listed(client, projectId=str(skilled), sessionId=f"s_{level}")
-        for level in ("full", "workspace", "readonly")
-    }
-    assert "/review" in found["full"] and "/review" in found["workspace"] and "/review" not in found["readonly"]
-    verbs = {level: [verb["name"] for verb in each["/cron"]["verbs"]] for level, each in found.items()}
-    assert verbs == {"full": ["list", "create"], "workspace": ["list"], "readonly": ["list"]}
-    assert [verb["name"] for verb in found["readonly"]["/skill"]["verbs"]] == ["list", "desc"]
+        found = listed(client, projectId=str(skilled), sessionId=f"s_{level}")
+        assert "/review" in found and [verb["name"] for verb in found["/cron"]["verbs"]] == ["list", "create"]
 
 
 def test_a_session_to_come_has_the_agent_that_was_chosen(client, skilled):
