@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,17 @@ from halo_project.private_files import once, private_folder
 
 # A socket address holds 108 bytes on Linux and 104 on macOS, the ending zero included.
 MAX_SOCKET_PATH_BYTES = 100
+
+_GITIGNORE = """\
+# Made by Halo: conversations, logs and scratch files stay out of version control. Remove a line to have them in it.
+/sessions/
+/logs/
+/evo/
+/assets/
+/tmp/
+/halo.db*
+/runtime.lock
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +227,14 @@ class WorkspaceLayout:
         return self.halo_dir.is_dir()
 
     def scaffold(self) -> None:
-        """Make the folders that every workspace has. Nothing that exists is changed."""
+        """Make the folders that every workspace has. Nothing that exists is changed.
+
+        A `.halo` that is new keeps what was said out of version control, where `git add .` would put it.
+        """
+        if not self.exists():
+            self.halo_dir.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError), open(self.halo_dir / ".gitignore", "x", encoding="utf-8") as file:
+                file.write(_GITIGNORE)
         for folder in (self.sessions, self.agents, self.skills, self.prompts, self.assets, self.tmp):
             folder.mkdir(parents=True, exist_ok=True)
 

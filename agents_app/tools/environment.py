@@ -13,6 +13,8 @@ _SECRET_PREFIXES = ("HALO_", "DJANGO_", "CELERY_", "ANTHROPIC_", "OPENAI_", "RED
 _SECRET_SUFFIXES = ("_API_KEY", "_SECRET_KEY_BASE")
 _SECRETS = frozenset({"DATABASE_URL", "SECRET_KEY", "AWS_BEARER_TOKEN_BEDROCK"})
 
+_OF_OUR_START = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "OLDPWD"})
+
 # `true` as an editor leaves a text as it is: `git rebase --continue` goes on, `git commit` stops at an empty message.
 UNATTENDED = {
     "TERM": "dumb",
@@ -33,8 +35,13 @@ UNATTENDED = {
 
 def command_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """A new environment made from the inherited one."""
-    kept = {name: value for name, value in inherited.items() if not is_secret(name)}
+    kept = {name: value for name, value in inherited.items() if not is_secret(name) and not _is_of_our_start(name)}
     return {**kept, **UNATTENDED}
+
+
+def _is_of_our_start(name: str) -> bool:
+    """What `make serve` and our processes leave in the environment: a command's own `make` must not take it over."""
+    return name in _OF_OUR_START or name.startswith(("_MP_FORK_", "MAKE_TERM"))
 
 
 # What a program needs to find its way, its language, its proxy and the certificates it may trust.

@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -90,6 +91,24 @@ def test_scaffold_makes_what_is_missing_and_changes_nothing(tmp_path):
     layout.scaffold()
     assert layout.exists() and layout.sessions.is_dir() and (layout.agents / "mine").read_text() == "x"
     assert layout.agent_sessions("default") == tmp_path / ".halo" / "sessions" / "default"
+    assert not (layout.halo_dir / ".gitignore").exists(), "it was there before, with or without one"
+
+
+def test_what_is_said_in_a_new_workspace_is_not_added_to_version_control(tmp_path):
+    layout = WorkspaceLayout(tmp_path)
+    layout.scaffold()
+    said = layout.agent_sessions("default") / "s.ui.jsonl"
+    said.parent.mkdir()
+    said.write_text("{}\n")
+    (layout.agents / "mine").write_text("name: Mine\n")
+    git = ["git", "-c", "core.excludesFile=", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True, timeout=60)
+    subprocess.run([*git, "add", "-A"], check=True, timeout=60)
+    added = subprocess.run([*git, "ls-files"], check=True, timeout=60, capture_output=True, text=True).stdout
+    assert added.split() == [".halo/.gitignore", ".halo/agents/mine"]
+    (layout.halo_dir / ".gitignore").write_text("")
+    layout.scaffold()
+    assert (layout.halo_dir / ".gitignore").read_text() == ""
 
 
 def test_resolve_workspace_gives_the_real_path(tmp_path):
