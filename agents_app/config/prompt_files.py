@@ -20,7 +20,9 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_LINE = re.compile(r"^(user_name|ai_name):[ \t]*(.+)$", re.MULTILINE)
 _WINDOWS = ".windows.md"
 _PASSED_OVER = "this link leads out of what the agents of a workspace may read; it is passed over."
-_STATE = ("sessions/", "logs/", "evo/", "halo.db")  # of a workspace's `.halo`
+# What of a workspace's `.halo` may stand in a prompt.
+_KNOWLEDGE = frozenset({"USER.md", "INSTRUCTIONS.md", "INDEX.md", "memory", "docs", "prompts"})
+MAX_CHARS = 200_000  # of one file, and twice as many of a scope: beyond that a context is full before anybody spoke
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ def scope_texts(
             files = entries(folder) if folder.name in scopes and folder.name not in folders else None
             if files is not None:
                 folders[folder.name] = files
-    return {scope: _joined(folders.get(scope, ()), windows=windows) for scope in scopes}
+    return {scope: _joined(folders.get(scope, ()), workspace, windows=windows) for scope in scopes}
 
 
 def profile_file(workspace: Path, home: HomeLayout) -> FileText:
@@ -118,7 +120,7 @@ def directory_instructions(workspace: Path, directory: Path | None) -> FileText:
         if text:
             parts.append(f"### {level.relative_to(workspace).as_posix()}\n\n{text}")
             files.append(path)
-    return FileText("\n\n".join(parts), tuple(files))
+    return FileText(_shortened("\n\n".join(parts), directory) or "", tuple(files))
 
 
 def _first(paths: Sequence[Path], workspace: Path) -> FileText:
@@ -130,32 +132,58 @@ def _first(paths: Sequence[Path], workspace: Path) -> FileText:
 
 
 def _text_of(path: Path, workspace: Path) -> str | None:
-    """The file's text. One of the workspace's that a link leads to elsewhere is passed over.
+    """The file's text. One of the workspace's that a link leads to where it must not is passed over.
 
-    Agents below full access may write these files. What they must not read themselves, no link of theirs may bring
-    into a prompt: neither from outside the workspace, nor from where its conversations are kept.
+    Agents below full access may write these files, and a workspace may come from anyone. What such an agent must not
+    read itself, no link may bring into a prompt: nothing outside the workspace, no hidden folder's content, nothing of
+    Halo's own.
     """
     if not path.is_relative_to(workspace):
-        return read_text(path)
+        return _shortened(read_text(path), path)
     own = workspace / ".halo"
-    roots = () if _is_state(path, own) else (workspace, own) if path.parent == own else (workspace,)
-    found = next((text for root in roots if (text := read_text_beneath(path, root)) is not None), None)
+    roots = (workspace, own) if path.is_relative_to(own) else (workspace,)
+    allowed = [root for root in roots if _leads_well(path, root, own)]
+    found = next((text for root in allowed if (text := read_text_beneath(path, root)) is not None), None)
     passed_over = found is None and path.is_file()
     log_changes(logger, str(path), [_PASSED_OVER] if passed_over else [])
-    return found
+    return _shortened(found, path)
 
 
-def _is_state(path: Path, own: Path) -> bool:
+def _leads_well(path: Path, root: Path, own: Path) -> bool:
+    """Whether it is no link at all, or one to a plain place: without hidden folders, but for what `.halo` is for."""
     try:
-        return os.path.realpath(path).startswith(tuple(f"{os.path.realpath(own)}/{name}" for name in _STATE))
-    except OSError:  # taken away at this moment
+        real, base, halo = os.path.realpath(path), os.path.realpath(root), os.path.realpath(own)
+    except OSError:  # it is being replaced at this moment
+        return False
+    if real == os.path.join(base, os.path.relpath(path, root)):
         return True
+    if not real.startswith(f"{base}/"):
+        return False
+    if real.startswith(f"{halo}/"):
+        return real[len(halo) + 1 :].split("/")[0] in _KNOWLEDGE
+    below = os.path.relpath(real, base).split("/")
+    return not any(name.startswith(".") for name in below) and not _is_in_a_home(Path(real), base)
 
 
-def _joined(files: Sequence[Path], *, windows: bool) -> FileText:
-    texts = {path: read_text(path) for path in _for_platform(files, windows=windows)}
+def _is_in_a_home(real: Path, base: str) -> bool:
+    """Whether a folder on the way is a HALO_HOME, under whatever name."""
+    below = [above for above in real.parents if str(above).startswith(f"{base}/")]
+    return any((above / "secrets" / "installation-id").exists() for above in below)
+
+
+def _shortened(text: str | None, path: Path, most: int = MAX_CHARS) -> str | None:
+    if text is None or len(text) <= most:
+        return text
+    note = f"this text has {len(text):,} characters; the first {most:,} stand in the prompt."
+    log_changes(logger, f"{path} (length)", [note])
+    return f"{text[:most]}\n\n[{path.name}: {note}]"
+
+
+def _joined(files: Sequence[Path], workspace: Path, *, windows: bool) -> FileText:
+    texts = {path: _text_of(path, workspace) for path in _for_platform(files, windows=windows)}
     found = {path: text for path, text in texts.items() if text}
-    return FileText("\n\n".join(found.values()), tuple(found))
+    text = "\n\n".join(found.values())
+    return FileText(_shortened(text, files[0].parent, 2 * MAX_CHARS) or "" if files else "", tuple(found))
 
 
 def _for_platform(files: Sequence[Path], *, windows: bool) -> list[Path]:

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agents_app.config.prompt_files import directory_instructions, instructions, profile_file, project_index
+from agents_app.config.prompt_files import (
+    MAX_CHARS,
+    directory_instructions,
+    instructions,
+    profile_file,
+    project_index,
+    scope_texts,
+)
 from halo_project.layout import HomeLayout
 
 SECRET = "the secret of another"
@@ -55,6 +62,46 @@ def test_conversations_are_no_project_knowledge(workspace: Path, home: HomeLayou
     file.write_text(SECRET)
     (workspace / ".halo/INDEX.md").symlink_to(file)
     assert SECRET not in "".join(texts(workspace, home))
+
+
+HIDDEN = [
+    ".ssh/id_ed25519", ".netrc", "inner/.halo/sessions/default/x.raw.jsonl", ".halo/secrets/settings.yaml",
+    "hh/secrets/installation-id", "hh/notes/x", ".git/config", ".halo/agents/lead/agent.yaml",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_hidden_in_the_workspace_is_brought_in(
+    workspace: Path, home: HomeLayout, name: str, hidden: str
+) -> None:
+    """The workspace may be the home folder, hold another one, or Halo's own folder."""
+    for place in ("hh/secrets/installation-id", hidden):
+        (workspace / place).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / place).write_text(SECRET)
+    path = workspace / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(workspace / hidden)
+    assert SECRET not in "".join(texts(workspace, home))
+
+
+def test_the_prompts_of_a_workspace_are_held_to_the_same(workspace: Path, home: HomeLayout, outside: Path) -> None:
+    place = workspace / ".halo/prompts/all"
+    place.mkdir(parents=True)
+    (place / "a.md").write_text("Ours.")
+    (place / "b.md").symlink_to(outside)
+    assert scope_texts(("all",), workspace, home)["all"].text == "Ours."
+
+
+def test_a_text_without_end_is_cut_with_a_word_about_it(workspace: Path, home: HomeLayout) -> None:
+    place = workspace / ".halo/prompts/all"
+    place.mkdir(parents=True)
+    for number in range(5):
+        (place / f"{number}.md").write_text("x" * 1_000_000)
+    (workspace / ".halo/INDEX.md").write_text("y" * 1_000_000)
+    assert MAX_CHARS < len(project_index(workspace, home).text) < MAX_CHARS + 200
+    assert "1,000,000 characters" in project_index(workspace, home).text
+    assert len(scope_texts(("all",), workspace, home)["all"].text) < 2 * MAX_CHARS + 200
 
 
 def test_a_link_to_a_file_of_the_workspace_is_followed(workspace: Path, home: HomeLayout) -> None:
