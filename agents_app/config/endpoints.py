@@ -1,6 +1,5 @@
 """Decides whether a text is an address we may send a model request to."""
 
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 RULE = "an address beginning with http:// or https://, without user name and password in it"
@@ -19,16 +18,8 @@ def clean_endpoint(value: str) -> str | None:
 
 
 def origin(endpoint: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port of an address that `clean_endpoint` gave."""
+    """Scheme, host and port of an address that `clean_endpoint` gave; this machine by one name."""
     parts = urlsplit(endpoint)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-
-
-def is_loopback(endpoint: str) -> bool:
-    host = origin(endpoint)[1]
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    host = (parts.hostname or "").lower()
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, "localhost" if host in ("127.0.0.1", "::1") else host, port

@@ -67,7 +67,7 @@ def choose_model(
     if status.malformed or (status.needed and status.value is None):
         raise ProviderKeyMissing(_missing(agent, provider, status, home))
     assert agent.model_id is not None and agent.endpoint is not None  # a validated block has both
-    if agent.scope == "workspace" and status.present and not is_trusted(agent.endpoint, provider, settings):
+    if agent.scope == "workspace" and not is_trusted(agent.endpoint, provider, settings):
         raise EndpointUntrusted(_untrusted(agent, provider, home))
     return _choice(agent, registry, settings, provider, agent.model_id, agent.endpoint, status.value)
 
@@ -194,9 +194,10 @@ def _missing(agent: AgentConfig, provider: Provider, status: KeyStatus, home: Ho
 
 def _untrusted(agent: AgentConfig, provider: Provider, home: HomeLayout) -> str:
     return (
-        f"The agent '{agent.name}' comes with this workspace and would have the key of {provider.display_name} "
-        f"({provider.id}) sent to {agent.endpoint}, an address that this installation does not know. If you trust it, "
-        f"add it to `{'.'.join(SETTING)}` in {home.settings_yaml}; otherwise choose another agent."
+        f"The agent '{agent.name}' comes with this workspace and would talk to {agent.endpoint} as "
+        f"{provider.display_name} ({provider.id}), an address that this installation does not know: whoever is there "
+        "would get the conversation and the key, and direct the agent. If you trust it, add it to "
+        f"`{'.'.join(SETTING)}` in {home.settings_yaml}; otherwise choose another agent."
     )
 
 

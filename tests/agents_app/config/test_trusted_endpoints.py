@@ -64,14 +64,21 @@ def test_the_variable_and_the_setting_of_the_installation_name_addresses_as_well
     assert chosen(tmp_path, home) == STRANGER
 
 
-@pytest.mark.parametrize(
-    "endpoint", ["https://api.anthropic.com", "http://127.0.0.1:8080", "http://localhost:1", "http://[::1]:9"]
-)
-def test_the_vendor_and_this_machine_are_known(
-    tmp_path: Path, home: HomeLayout, of_workspace: Path, endpoint: str
+def test_the_vendor_is_known(tmp_path: Path, home: HomeLayout, of_workspace: Path) -> None:
+    write_helper(of_workspace, "https://api.anthropic.com")
+    assert chosen(tmp_path, home) == "https://api.anthropic.com"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_of_this_machine_only_the_port_that_the_row_names(
+    tmp_path: Path, home: HomeLayout, of_workspace: Path, host: str
 ) -> None:
-    write_helper(of_workspace, endpoint)
-    assert chosen(tmp_path, home) == endpoint
+    """On another one anybody may listen, a command of a lower session too."""
+    write_helper(of_workspace, f"http://{host}:11434/v1", "ollama")
+    assert chosen(tmp_path, home, {}) == f"http://{host}:11434/v1"
+    write_helper(of_workspace, f"http://{host}:11435/v1", "ollama")
+    with pytest.raises(EndpointUntrusted):
+        chosen(tmp_path, home, {})
 
 
 @pytest.mark.parametrize(
@@ -99,6 +106,24 @@ def test_an_agent_of_the_installation_goes_where_it_says(tmp_path: Path, home: H
     assert chosen(tmp_path, home) == STRANGER
 
 
-def test_without_a_key_nothing_is_at_stake(tmp_path: Path, home: HomeLayout, of_workspace: Path) -> None:
+def test_without_a_key_the_conversation_and_the_tools_are_at_stake(
+    tmp_path: Path, home: HomeLayout, of_workspace: Path
+) -> None:
     write_helper(of_workspace, "http://192.168.1.5:11434/v1", "ollama")
-    assert chosen(tmp_path, home, {}) == "http://192.168.1.5:11434/v1"
+    with pytest.raises(EndpointUntrusted):
+        chosen(tmp_path, home, {})
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["abc123.execute-api.us-east-1.amazonaws.com", "evil.s3.amazonaws.com", "evil.elb.us-east-1.amazonaws.com",
+     "bedrock-runtime.us-east-1.amazonaws.com.evil.example", "bedrock-runtime.evil.us-east-1.amazonaws.com"],
+)  # fmt: skip
+def test_hosts_of_the_cloud_s_customers_are_strangers(
+    tmp_path: Path, home: HomeLayout, of_workspace: Path, host: str
+) -> None:
+    write_helper(of_workspace, f"https://{host}", "aws-bedrock-claude-invoke")
+    secrets = {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "hidden"}
+    home.settings_yaml.write_text(yaml.safe_dump({"models": {"aws-bedrock-claude-invoke": {"secrets": secrets}}}))
+    with pytest.raises(EndpointUntrusted):
+        chosen(tmp_path, home)

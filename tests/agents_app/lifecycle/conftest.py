@@ -23,7 +23,9 @@ def model_server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 async def crew(workspace: Path, worker: LocalRunner, model_server: ModelServer, settings) -> AsyncIterator[Crew]:
-    settings.HALO = dataclasses.replace(settings.HALO, time_scale=0.01, _source={"ANTHROPIC_API_KEY": "k"})
+    settings.HALO = dataclasses.replace(
+        settings.HALO, time_scale=0.01, _source={"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": model_server.url}
+    )
     model_server.reset()
     made = Crew(workspace, model_server, worker)
     listening = asyncio.create_task(_listen(worker))

@@ -71,7 +71,7 @@ async def test_the_route(crew: Crew, home, client: Client) -> None:  # noqa: F81
     prepare(crew.workspace)
     write_agent(
         crew.workspace / ".halo" / "agents" / "blind",
-        model={"provider": "anthropic", "id": "x", "endpoint": "http://127.0.0.1:9", "image": False},
+        model={"provider": "anthropic", "id": "x", "endpoint": crew.server.url, "image": False},
         tools=["grep", "view_image"],
     )
     get = sync_to_async(client.get)
