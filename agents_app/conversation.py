@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from agents_app import delegation, deletion, exchange_deletion
-from agents_app.access import check_level, fold_level
+from agents_app.access import check_level, lock_at_level
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.disabled_items import disabled_of, refuse_disabled
@@ -192,12 +192,12 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
                     now=now,
                     run_workspace=None if home.pk == workspace.pk else workspace.path,
                 )
+                session = lock_at_level(session, draft.access_level) or session
             else:
-                session = _lock_for_sending(session)
+                session = _open_to_messages(lock_at_level(session, draft.access_level))
                 if session.cut_offs >= MAX_DEATHS:  # it was left alone; a person gives it one more try
                     session.cut_offs = MAX_DEATHS - 1
                     session.save(update_fields=["cut_offs"])
-            fold_level(session, draft.access_level)
             busy = is_running(session)
             queue.requeue_failed(session)
             row = queue.enqueue(
@@ -245,7 +245,10 @@ def _home_of(workspace: Workspace, session: AgentSession | None, agent: AgentCon
 
 
 def _lock_for_sending(found: AgentSession) -> AgentSession:
-    session = lock_session(found.pk)
+    return _open_to_messages(lock_session(found.pk))
+
+
+def _open_to_messages(session: AgentSession | None) -> AgentSession:
     if session is None or session.deleting:
         raise Conflict("This session is being deleted; start a new one.", code="session_deleted")
     if session.archived_at is not None:

@@ -73,6 +73,12 @@ def root(session_id: str) -> str:
     return session_id.split(">", 1)[0]
 
 
+def ancestors(session_id: str) -> list[str]:
+    """The ids of the sessions above, the root first; none for a root."""
+    parts = session_id.split(">")
+    return [">".join(parts[:count]) for count in range(1, len(parts))]
+
+
 def parent(session_id: str) -> str | None:
     return session_id.rsplit(">", 1)[0] if ">" in session_id else None
 

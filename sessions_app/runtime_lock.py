@@ -16,10 +16,12 @@ from django.conf import settings
 
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from halo_project.private_files import write_private
+from sessions_app.log.regular import open_regular
 from sessions_app.process_identity import started_at
 
 logger = logging.getLogger(__name__)
 
+_MOST_BYTES = 4_096
 _warned_of: set[Path] = set()
 
 
@@ -102,8 +104,10 @@ def _is_locked(path: Path) -> bool:
 
 
 def _lines(path: Path) -> list[str]:
+    """A pipe or a device in its place must not hold up whoever looks, nor a file without end fill the memory."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").split("\n")
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:
+            return file.read(_MOST_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
         return []
 

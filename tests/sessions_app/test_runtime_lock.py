@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -126,3 +127,20 @@ class TestClaim:
             path = write_lock(workspace, text)
             assert not claim(workspace) and path.read_text() == text
         assert [str(workspace) in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("what", ["pipe", "endless", "folder", "huge"])
+def test_what_stands_in_its_place_holds_nobody_up(tmp_path: Path, what: str) -> None:
+    place = WorkspaceLayout(tmp_path).runtime_lock
+    place.parent.mkdir()
+    if what == "pipe":
+        os.mkfifo(place)
+    elif what == "endless":
+        place.symlink_to("/dev/zero")
+    elif what == "folder":
+        place.mkdir()
+    else:
+        place.touch()
+        os.truncate(place, 1 << 40)
+    begun = time.monotonic()
+    assert holder_of(tmp_path) is None and time.monotonic() - begun < 1

@@ -7,6 +7,7 @@ import pytest
 
 from agents_app import conversation
 from agents_app.inbound_images import InboundImage
+from halo_project.database import db
 from halo_project.errors import BadRequest, Forbidden
 from sessions_app.models import AgentSession
 from tests.support.crew import HANGING, Crew, start
@@ -65,6 +66,38 @@ async def test_sub_sessions_inherit_the_level_and_follow_when_it_changes(crew: C
     assert [child.access_level for child in await crew.children()] == ["readonly"]
     assert await crew.stop()
     await crew.settle()
+
+
+async def test_no_session_stands_above_the_one_that_started_it(crew: Crew, tmp_path: Path) -> None:
+    """A door with more rights speaks to the child once; the parent must not gain a helper by it."""
+    out = tmp_path / "outside"
+    crew.add_agent("lead", "tools: [file_read]\nteam: [helper]")
+    crew.on("lead", "go", ModelReply(calls=[start("the task")]))
+    crew.on("lead", "code", "waiting")
+    crew.on("helper", "the task", "done")
+    crew.on("lead", "done", "fine")
+    await say(crew, "go", "workspace")
+    await crew.settle()
+    (child,) = await crew.children()
+    crew.on("helper", "hello", "hello")
+    await conversation.send(
+        workspace=str(crew.workspace), session_id=child.session_id, text="hello", access_level="full"
+    )
+    await crew.settle()
+    (child,) = await crew.children()
+    assert child.access_level == "workspace"
+    await db(AgentSession.objects.filter(pk=child.pk).update, access_level="full")  # whatever its row says
+    ask = {"target_session_id": child.session_id, "message": "touch it"}
+    crew.on("lead", "again", ModelReply(calls=[Call("query_session", ask)]))
+    crew.on("lead", "code", "asked", always=True)
+    crew.on("helper", "touch it", ModelReply(calls=[Call("shell_exec", {"command": f"touch {out}"})]))
+    crew.on("helper", "", "tried", always=True)
+    crew.on("lead", "", "so be it", always=True)
+    await say(crew, "again", "workspace")
+    await crew.settle()
+    assert not out.exists()
+    (child,) = await crew.children()
+    assert child.access_level == "workspace", "the next message puts its row right as well"
 
 
 async def test_observers_send_nothing_and_levels_have_names(crew: Crew) -> None:
