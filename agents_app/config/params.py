@@ -9,12 +9,13 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agents_app.config import settings_words
 from agents_app.config.agent_yaml import AgentConfig, Scope
 from agents_app.config.declarations import read_declarations
 from agents_app.config.env_references import env_names
 from agents_app.config.files import BUNDLED
 from agents_app.config.setting_field import SettingField, as_text, scalar_text
-from agents_app.config.settings_file import Settings, Source
+from agents_app.config.settings_file import Settings, Source, value_at
 from agents_app.tools.environment import is_secret
 from halo_project.layout import HomeLayout, WorkspaceLayout
 
@@ -33,6 +34,10 @@ class Owner:
     fields: tuple[SettingField, ...] = ()
     installed: tuple[SettingField, ...] = ()
     is_agent: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "agent" if self.is_agent else "skill"
 
     def field(self, key: str) -> SettingField | None:
         return next((field for field in self.fields if field.key == key), None)
@@ -54,6 +59,20 @@ class Value:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The value that holds for a param, as it is written; None where there is none.
+
+    source: whose file it stands in; a default counts as its declarer's. passed_over: why another value, which one of
+    the files has, does not hold, and what to do about it; no full stop.
+    """
+
+    written: str | None
+    source: Source
+    is_default: bool = False
+    passed_over: str = ""
+
+
 def agent_owner(agent: AgentConfig, workspace: Path, home: HomeLayout) -> Owner:
     """The agent as the owner of its params; its agent-config.yaml may declare some. Raises ConfigFileInvalid."""
     places = {"workspace": WorkspaceLayout(workspace).agents, "global": home.global_agents}
@@ -64,64 +83,81 @@ def agent_owner(agent: AgentConfig, workspace: Path, home: HomeLayout) -> Owner:
 
 def text_value(owner: Owner, key: str, settings: Settings) -> str | None:
     """What a prompt or a skill's text shows for it; None for a secret, and where there is no value."""
-    written, source = _written(owner, key, settings)
-    if written is None or owner.is_secret(key) or _names_secret(written):
+    found = held(owner, key, settings)
+    if found.written is None or owner.is_secret(key) or _names_secret(found.written):
         return None
-    return settings.resolve(written, source)
+    return settings.resolve(found.written, found.source)
 
 
 def command_value(owner: Owner, key: str, settings: Settings, *, workspace_agent: bool) -> Value:
     """What is put into a command that is about to run."""
-    name = f"{owner.owner_id}.params.{key}"
-    written, source = _written(owner, key, settings)
-    if written is None:
-        return Value(None, _why_none(owner, key, settings, name))
-    if source == "global" and workspace_agent and (owner.is_secret(key) or _names_secret(written)):
-        return Value(None, "an agent that lies in the workspace is not given the installation's secrets")
-    value = settings.resolve(written, source)
-    missing = [variable for variable in env_names(written) if f"<<{variable}>>" in value]
-    if missing:
-        return Value(None, f"the environment variable {missing[0]} is not set, or not for a workspace's file to name")
-    if source == "workspace" and not _HARMLESS.match(value):
+    found = held(owner, key, settings)
+    if found.written is None:
+        unset = f"`{owner.owner_id}.params.{key}` is not set in the settings"
+        return Value(None, found.passed_over or unset)
+    if found.source == "global" and workspace_agent and (owner.is_secret(key) or _names_secret(found.written)):
+        place = settings_words.agents_place(settings)
+        reason = "an agent that lies in the workspace is not given the installation's secrets"
+        return Value(None, f"{reason}; in {place} it gets them")
+    value = settings.resolve(found.written, found.source)
+    missing = next((variable for variable in env_names(found.written) if f"<<{variable}>>" in value), None)
+    if missing is not None:
+        return Value(None, _why_missing(missing, owner, found, settings))
+    if found.source == "workspace" and not _HARMLESS.match(value):
         return Value(None, "the workspace's value holds characters that mean something to a shell")
     return Value(value)
 
 
-def _why_none(owner: Owner, key: str, settings: Settings, name: str) -> str:
-    if owner.scope == "workspace" and settings.written(*_path(owner, key)) is not None:
-        return "a skill or agent that lies in the workspace is not given the installation's values"
-    return f"`{name}` is not set in the settings"
-
-
-def _written(owner: Owner, key: str, settings: Settings) -> tuple[str | None, Source]:
-    """The value as its file has it, and in whose file; the default counts as its declarer's."""
+def held(owner: Owner, key: str, settings: Settings) -> Held:
+    """Which of the two files' values holds for it, or its default, and why another one does not."""
     own: Source = "workspace" if owner.scope == "workspace" else "global"
     if owner.owner_id in RESERVED_IDS:
-        return None, own
-    if own == "global" and not _may_be_overridden(owner, key, settings):
-        settings = _installation_alone(settings)
+        return Held(None, own)
     path = _path(owner, key)
+    passed_over = _named_variable(owner, path, settings)
+    kept_out = override_refusal(owner, key, settings) if own == "global" else ""
+    if kept_out:
+        if settings.source(*path) == "workspace":
+            passed_over = passed_over or kept_out
+        settings = _installation_alone(settings)
     value, source = scalar_text(settings.written(*path)), settings.source(*path) or own
-    if value is not None and own == "workspace" and source == "global" and not _plain_there(owner, key):
-        value = None
-    if value is not None:
-        return value, source
+    if value and own == "workspace" and source == "global" and not _plain_there(owner, key):
+        value, passed_over = None, settings_words.not_for_workspaces(owner.is_agent, settings)
+    if value:
+        return Held(value, source, passed_over=passed_over)
     field = owner.field(key)
-    return (as_text(field.default), own) if field is not None and field.default is not None else (None, own)
+    default = None if field is None or field.default is None else as_text(field.default)
+    return Held(default, own, is_default=True, passed_over=passed_over)
 
 
-def _may_be_overridden(owner: Owner, key: str, settings: Settings) -> bool:
-    """Whether a workspace's settings count for what the installation owns.
+def override_refusal(owner: Owner, key: str, settings: Settings) -> str:
+    """Why a workspace's settings do not count for this param of what the installation owns; empty where they do.
 
     Where the installation's key goes is not for the workspace to say: neither the address beside a secret that is the
     installation's, nor what is declared as the installation's alone, nor anything that nobody declares.
     """
     declared = owner.field(key)
-    if declared is None or declared.global_only:
-        return False
+    if declared is None:
+        return f"what the {owner.kind} '{owner.owner_id}' does not declare, a workspace cannot set"
+    if declared.global_only:
+        return "it is declared to be the whole installation's, and a workspace cannot change it"
     secrets = [field for field in owner.fields if field.secret]
     sources = [(field, settings.source(*_path(owner, field.key))) for field in secrets]
-    return not any(source == "global" or (source is None and field.default is not None) for field, source in sources)
+    if any(source == "global" or (source is None and field.default is not None) for field, source in sources):
+        return settings_words.KEY_IS_THE_INSTALLATIONS
+    return ""
+
+
+def _named_variable(owner: Owner, path: tuple[str, ...], settings: Settings) -> str:
+    """Why the workspace's value is passed over, where it names a variable that it may not."""
+    name = settings.guarded_name(value_at(settings.over or {}, path))
+    return "" if name is None else settings_words.guarded(name, owner.scope, owner.is_agent, settings)
+
+
+def _why_missing(variable: str, owner: Owner, found: Held, settings: Settings) -> str:
+    if found.source == "global" or settings.guarded_name(found.written) != variable:
+        return f"the environment variable {variable} is not set; set it and start Halo again"
+    return found.passed_over or settings_words.guarded_default(variable, owner.is_agent, settings)
 
 
 def _installation_alone(settings: Settings) -> Settings:

@@ -115,6 +115,12 @@ def params_left(text: str) -> list[str]:
     return list(dict.fromkeys(name for name in _PLACEHOLDER.findall(text) if _PARAM.match(name)))
 
 
+def params_named(body: str, skill_id: str) -> list[str]:
+    """The names of the params that a skill's body uses, in full, each once."""
+    names = (f"{skill_id}.{name}" if name.startswith("params.") else name for name in _PLACEHOLDER.findall(body))
+    return list(dict.fromkeys(name for name in names if _PARAM.match(name)))
+
+
 def _in_skill(name: str, written: str, skill_id: str, args: str, values: PlaceholderValues) -> str:
     if name == "args":
         return args

@@ -14,6 +14,7 @@ from typing import Literal
 
 from agents_app.config.env_references import (
     EnvLookup,
+    env_names,
     is_guarded,
     provider_variables,
     refers_to_guarded,
@@ -79,6 +80,12 @@ class Settings:
     def installation(self, *path: str) -> object:
         """What the installation's own file has at the path, whatever the workspace says."""
         return value_at(self.values if self.base is None else self.base, path)
+
+    def guarded_name(self, written: object) -> str | None:
+        """The first variable in this value that a workspace's file may not name; None where there is none."""
+        names = env_names(written) if isinstance(written, str) else []
+        guarded = provider_variables(self.home) if names and self.home is not None else frozenset()
+        return next((name for name in names if is_guarded(name, guarded)), None)
 
     def resolve(self, written: str, source: Source) -> str:
         """A value, or a default, with its variables; what a workspace's file may not name stays as it is written."""

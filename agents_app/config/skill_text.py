@@ -6,14 +6,22 @@ filled in like the rest. What may be filled in is `placeholders`.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig
 from agents_app.config.errors import shown
-from agents_app.config.params import Value, agent_owner
-from agents_app.config.placeholders import PlaceholderValues, command_lookup, fill_skill, params_left, takes_args
+from agents_app.config.params import Value, agent_owner, held
+from agents_app.config.placeholders import (
+    PlaceholderValues,
+    command_lookup,
+    fill_skill,
+    params_left,
+    params_named,
+    takes_args,
+)
 from agents_app.config.prompt import SkillLine
 from agents_app.config.prompt_files import profile_names, user_profile
 from agents_app.config.settings_file import Settings
@@ -82,11 +90,11 @@ def activation(skill: Skill, values: SkillValues, part: int = 1, most: int = MOD
 
 
 def expansion(skill: Skill, command: str, args: str, values: SkillValues) -> str:
-    """What the model reads where a person typed `/command args`."""
+    """What the model reads where a person typed `/command args`; the files beside the skill as in an activation."""
     body = _filled(skill, args, values)
     if args and not takes_args(skill.body):
         body = f"{body}\n\nArguments: {args}"
-    return f"[Skill activated: /{command}]\n\n{body}"
+    return f"[Skill activated: /{command}]\n\n{body}{_files_section(skill.folder)}"
 
 
 def skill_files(folder: Path) -> tuple[list[str], int]:
@@ -104,6 +112,7 @@ def _filled(skill: Skill, args: str, values: SkillValues) -> str:
     # Asked of the skill's own text: what a person typed is not looked at for placeholders.
     left = params_left(fill_skill(skill.body, skill, "", values.placeholders))
     notes = [_note(name, values.in_command(name)) for name in left]
+    notes += _passed_over(skill, set(left), values.placeholders.settings)
     return f"{body}\n\n{''.join(notes).rstrip()}" if notes else body
 
 
@@ -112,6 +121,16 @@ def _note(name: str, value: Value) -> str:
     if value.text is not None:
         return f"Write `{braces}` into a command as it stands: Halo puts the value in when the command runs.\n"
     return f"`{braces}` has no value here: {value.reason}.\n"
+
+
+def _passed_over(skill: Skill, left: AbstractSet[str], settings: Settings | None) -> Iterator[str]:
+    """A note on each value that was filled in while one that somebody wrote into the settings does not hold."""
+    for name in params_named(skill.body, skill.skill_id):
+        owner_id, _, key = name.partition(".params.")
+        if settings is not None and owner_id == skill.skill_id and name not in left:
+            reason = held(skill.owner, key, settings).passed_over
+            if reason:
+                yield f"A value for `{name}` in the settings does not hold here: {reason}.\n"
 
 
 def _files_section(folder: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents_app.config.agents import AgentConfig
-from agents_app.config.params import agent_owner
+from agents_app.config.params import Held, agent_owner, held
 from agents_app.config.placeholders import (
     PlaceholderValues,
     command_lookup,
@@ -82,6 +82,9 @@ class Place:
         value = command_lookup(self._skills(), self.agent, self.settings)(name)
         assert value.text is None
         return value.reason
+
+    def held(self, key: str) -> Held:
+        return held(load_skill("web", self.workspace, self.home).owner, key, self.settings)
 
     def use(self, **changes: Any) -> None:
         """Another agent: `scope="workspace"` for one that lies in the workspace."""
@@ -207,7 +210,9 @@ class TestCommand:
         assert place.command("{{web.params.api_key}}") == "sk-environment"
         place.set("global", web={"api_key": "<<UNSET>>"})
         assert place.command("{{web.params.api_key}}") == "{{web.params.api_key}}"
-        assert "UNSET is not set" in place.why("web.params.api_key")
+        assert place.why("web.params.api_key") == (
+            "the environment variable UNSET is not set; set it and start Halo again"
+        )
 
     def test_once(self, place: Place) -> None:
         place.installed()
@@ -262,7 +267,28 @@ class TestWorkspaces:
         write_yaml(place.home.installed_models / "acme.yaml", row)
         place.own(config={"params": [{"key": "a", "default": "<<PLACE>>"}]})
         assert place.text("{{params.a}}") == "<<PLACE>>"
-        assert "not set, or not for a workspace's file to name" in place.why("web.params.a")
+        assert "may not name the environment variable PLACE" in place.why("web.params.a")
+
+    def test_the_true_reason_is_told_with_what_to_do(self, place: Place) -> None:
+        place.own()
+        place.set("global", web={"api_key": "<<WEB_API_KEY>>"})
+        why = place.why("web.params.api_key")
+        assert "a skill that lies in the workspace is not given the installation's values" in why
+        assert f"move it into {place.home.global_skills}" in why and str(place.home.global_agents) in why
+        assert "by hand into the workspace's .halo/settings.yaml" in why
+        place.set("global")
+        place.set("workspace", web={"api_key": "<<WEB_API_KEY>>"})
+        assert "settings may not name the environment variable WEB_API_KEY" in place.why("web.params.api_key")
+        place.set("workspace", web={"api_key": "sk-own"})
+        assert place.command("{{web.params.api_key}}") == "sk-own"
+
+    def test_a_reference_in_the_workspace_never_counts_for_an_installed_skill(self, place: Place) -> None:
+        place.installed()
+        place.set("workspace", web={"api_key": "<<WEB_API_KEY>>", "url": "https://evil.example"})
+        assert place.command(place.text("{{params.api_key}} {{params.url}}")) == "sk-environment https://web.example"
+        assert "may not name the environment variable WEB_API_KEY" in place.held("api_key").passed_over
+        assert "a workspace does not say where that is sent" in place.held("url").passed_over
+        assert place.held("region").passed_over == ""
 
     def test_its_files_may_name_others(self, place: Place) -> None:
         place.own(config={"params": [{"key": "a", "default": "<<PLACE>>"}]})
@@ -310,7 +336,8 @@ class TestWorkspaces:
         place.use(scope="workspace")
         written = "{{web.params.api_key}} {{web.params.url}} {{aide.params.pin}}"
         assert place.command(written) == "{{web.params.api_key}} https://web.example {{aide.params.pin}}"
-        assert "not given the installation's secrets" in place.why("web.params.api_key")
+        why = place.why("web.params.api_key")
+        assert "not given the installation's secrets" in why and str(place.home.global_agents) in why
         assert place.prompt("{{aide.params.pin}}") == "{{aide.params.pin}}"
 
     def test_its_agent_with_the_id_of_an_installed_skill(self, place: Place) -> None:

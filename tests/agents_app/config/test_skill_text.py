@@ -11,7 +11,7 @@ from agents_app.config.settings_file import load_settings
 from agents_app.config.skill_text import SkillValues, activation, expansion, skill_files, skill_lines, skill_values
 from agents_app.config.skills import load_skill
 from agents_app.tools.result import cap_for_model
-from halo_project.layout import HomeLayout
+from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import NO_ENV, agent, write, write_skill, write_yaml
 
 NOW = datetime(2026, 9, 12, 15, 17, 44, tzinfo=UTC)
@@ -77,6 +77,15 @@ class TestActivation:
             "`{{web.params.api_key}}` has no value here: `web.params.api_key` is not set in the settings."
         )
 
+    def test_a_plain_value_that_does_not_hold_is_told(self, halo_home: HomeLayout, workspace: Path) -> None:
+        config = {"params": [{"key": "url", "default": "https://a.example"}, {"key": "other", "default": "x"}]}
+        write_skill(WorkspaceLayout(workspace).skills / "web", "Ask {{params.url}}", config)
+        write_yaml(halo_home.settings_yaml, {"web": {"params": {"url": "https://b.example", "other": "y"}}})
+        text = read("web", halo_home, workspace)
+        assert "Ask https://a.example" in text and "b.example" not in text
+        assert text.count("does not hold here") == 1
+        assert "A value for `web.params.url` in the settings does not hold here: a skill that lies in the" in text
+
 
 class TestLongSkills:
     @pytest.mark.parametrize("size", [9_000, 20_000, 60_000])
@@ -123,6 +132,12 @@ class TestExpansion:
         skill = loaded("web", halo_home, workspace)
         expanded = expansion(skill, "review", args, values(halo_home, workspace, "web"))
         assert expanded == f"[Skill activated: /review]\n\n{text}"
+
+    def test_where_its_files_are(self, skills: Path, halo_home: HomeLayout, workspace: Path) -> None:
+        folder = write_skill(skills / "web", "Read checklist.md.")
+        write(folder / "checklist.md", "x")
+        expanded = expansion(loaded("web", halo_home, workspace), "web", "", values(halo_home, workspace, "web"))
+        assert expanded.endswith(f"Read checklist.md.\n\nFiles of this skill, in {folder}:\n- checklist.md")
 
     def test_the_chat_it_came_from(self, skills: Path, halo_home: HomeLayout, workspace: Path) -> None:
         write_skill(skills / "web", "{{channel.type}} {{channel.chat_id}}|{{channel.account_id}}|")
