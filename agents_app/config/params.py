@@ -125,6 +125,8 @@ def held(owner: Owner, key: str, settings: Settings) -> Held:
         value, passed_over = None, settings_words.not_for_workspaces(owner.is_agent, settings)
     if value:
         return Held(value, source, passed_over=passed_over)
+    if value is None and settings.written(*path) is not None:
+        passed_over = passed_over or settings_words.NO_SCALAR
     field = owner.field(key)
     default = None if field is None or field.default is None else as_text(field.default)
     return Held(default, own, is_default=True, passed_over=passed_over)
@@ -140,7 +142,7 @@ def override_refusal(owner: Owner, key: str, settings: Settings) -> str:
     if declared is None:
         return f"what the {owner.kind} '{owner.owner_id}' does not declare, a workspace cannot set"
     if declared.global_only:
-        return "it is declared to be the whole installation's, and a workspace cannot change it"
+        return settings_words.GLOBAL_ONLY
     secrets = [field for field in owner.fields if field.secret]
     sources = [(field, settings.source(*_path(owner, field.key))) for field in secrets]
     if any(source == "global" or (source is None and field.default is not None) for field, source in sources):

@@ -7,12 +7,14 @@ import re
 from dataclasses import dataclass
 
 from agents_app.config.endpoints import RULE, clean_endpoint
-from agents_app.config.env_references import EnvLookup, env_names, is_reference, refers_to_guarded
+from agents_app.config.env_references import EnvLookup, env_names, refers_to_guarded
 from agents_app.config.general import read_written
 from agents_app.config.masking import looks_masked, masked, open_value
+from agents_app.config.params import override_refusal
 from agents_app.config.setting_field import Path, SettingField
 from agents_app.config.settings_file import (
     REFUSED_SEGMENTS,
+    Settings,
     Tree,
     is_global_only,
     value_at,
@@ -37,13 +39,14 @@ class SettingRefused(HaloError):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules for one file. in_workspace: it is a workspace's. current: what the file says now. guarded: variables
-    that a workspace's file may not refer to."""
+    """The rules for one file. in_workspace: it is a workspace's. current: what the file says now. settings: both files
+    as they are merged now. guarded: variables that a workspace's file may not refer to."""
 
     schema: Schema
     env_lookup: EnvLookup
     in_workspace: bool
     current: Tree
+    settings: Settings
     guarded: frozenset[str] = frozenset()
 
     def place(self, name: str) -> Path:
@@ -96,7 +99,7 @@ class Rules:
     def _check_workspace(self, path: Path, name: str, declared: SettingField | None, value: object) -> None:
         if not self.in_workspace:
             return
-        if "secrets" in path or (declared is not None and declared.secret and not is_reference(value)):
+        if "secrets" in path or (declared is not None and declared.secret):
             reason = "Secrets do not belong into a workspace's file, which travels with the folder"
             raise BadRequest(f"{reason}; set `{name}` for the whole installation.", code="setting_global_only")
         if is_global_only(path) or (declared is not None and declared.global_only):
@@ -104,13 +107,22 @@ class Rules:
                 f"`{name}` is global-only: set it for the whole installation. A workspace cannot change it.",
                 code="setting_global_only",
             )
-
         if refers_to_guarded(value, self.guarded):
             raise BadRequest(
                 f"`{name}` refers to an environment variable that configures Halo, holds a key or is called like one, "
                 "which a workspace's file may not. Set it for the whole installation.",
                 code="setting_global_only",
             )
+        self._check_counts(path, name, value)
+
+    def _check_counts(self, path: Path, name: str, value: object) -> None:
+        """What the installation's skill or agent would not be given is not written either."""
+        owner = self.schema.owner_at(path)
+        if owner is None or owner.scope == "workspace" or value_at(self.current, path) == value:
+            return
+        reason = override_refusal(owner, ".".join(path[2:]), self.settings)
+        if reason:
+            raise BadRequest(f"`{name}` would not count in this workspace: {reason}.", code="setting_global_only")
 
     def _check_mask(self, path: Path, name: str, declared: SettingField | None, value: object) -> None:
         now = value_at(self.current, path)

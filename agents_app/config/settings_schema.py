@@ -14,27 +14,32 @@ from agents_app.config.declarations import Declarations, read_declarations
 from agents_app.config.endpoints import RULE
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.general_fields import GENERAL_FIELDS
+from agents_app.config.params import Owner
 from agents_app.config.registry import Provider, Registry, load_registry
 from agents_app.config.setting_field import SettingField
 from agents_app.config.settings_file import REFUSED_SEGMENTS
 from agents_app.config.skills import list_skills
 from halo_project.layout import HomeLayout
 
-Owner = Literal["general", "provider", "skill", "agent"]
+OwnerKind = Literal["general", "provider", "skill", "agent"]
 GENERAL, MODELS = "general", "models"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The settings of one owner. `namespace`: its id, by which its values are found in the files."""
+    """The settings of one owner. `namespace`: its id, by which its values are found in the files.
+
+    params_owner: the skill or agent itself, as the owner of its params.
+    """
 
     namespace: str
-    owner: Owner
+    owner: OwnerKind
     display_name: str
     fields: tuple[SettingField, ...]
     display_name_zh: str = ""
     description: str = ""
     description_zh: str = ""
+    params_owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,12 @@ class Schema:
         """The field whose value stands at this path; also where files of 1.x have it."""
         found = self.by_name.get(".".join(path))
         return found if found is not None and path in (found.path, *found.older) else None
+
+    def owner_at(self, path: tuple[str, ...]) -> Owner | None:
+        """The skill or agent that declares a param at this path."""
+        field = self.at(path)
+        found = (each.params_owner for each in self.sections if field is not None and field in each.fields)
+        return next(found, None) if field is not None and field.kind == "param" else None
 
 
 def load_schema(home: HomeLayout, workspace: Path | None = None) -> Schema:
@@ -137,7 +148,7 @@ def _skills(home: HomeLayout, workspace: Path | None, problems: list[str]) -> It
         if listing.skill is None:
             problems.append(listing.error or "")
         else:
-            yield _section("skill", listing.skill_id, listing.name, listing.skill.declared)
+            yield _section("skill", listing.name, listing.skill.owner, listing.skill.declared)
 
 
 def _agents(home: HomeLayout, workspace: Path | None, problems: list[str]) -> Iterator[Section]:
@@ -150,16 +161,18 @@ def _agents(home: HomeLayout, workspace: Path | None, problems: list[str]) -> It
             problems.append(error.message)
             continue
         problems += [f"The agent '{listing.agent_id}': {sentence}" for sentence in declared.warnings]
-        yield _section("agent", listing.agent_id, listing.name, declared)
+        owner = Owner(listing.agent_id, listing.scope, declared.params, is_agent=True)
+        yield _section("agent", listing.name, owner, declared)
 
 
-def _section(owner: Owner, namespace: str, display_name: str, declared: Declarations) -> Section:
+def _section(kind: OwnerKind, display_name: str, owner: Owner, declared: Declarations) -> Section:
     return Section(
-        namespace,
-        owner,
+        owner.owner_id,
+        kind,
         display_name,
         (*declared.params, *declared.secrets),
         display_name_zh=declared.display_name_zh,
         description=declared.description,
         description_zh=declared.description_zh,
+        params_owner=owner,
     )

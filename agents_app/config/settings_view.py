@@ -5,31 +5,20 @@ removes them, and `unknown` names where all names are known, most likely misspel
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from agents_app.config.endpoints import RULE, clean_endpoint
-from agents_app.config.env_references import EnvLookup, env_names, is_reference
+from agents_app.config.env_references import EnvLookup
 from agents_app.config.general import read_written
 from agents_app.config.general_fields import RETIRED
 from agents_app.config.masking import masked, masked_tree, open_value
 from agents_app.config.setting_field import SettingField, as_text
 from agents_app.config.settings_file import Settings, Tree, load_settings, value_at
+from agents_app.config.settings_holding import Holding, all_ignored, base_of, holding, holding_tree, is_blank
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
-
-Source = Literal["workspace", "global", "env", "default", "unset"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """What is written for a field, by whom, and at which path."""
-
-    written: object
-    source: Source
-    path: tuple[str, ...]
 
 
 def settings_view(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> dict[str, Any]:
@@ -40,7 +29,7 @@ def settings_view(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | Non
         "scope": "global" if workspace is None else "workspace",
         "sections": [_section(section, settings) for section in schema.sections],
         **_undeclared(schema, settings),
-        "ignored": list(settings.ignored),
+        "ignored": list(all_ignored(schema, settings)),
         "problems": list(schema.problems),
     }
 
@@ -52,10 +41,11 @@ def settings_values(
     settings = load_settings(home, env_lookup, workspace)
     schema = load_schema(home, workspace)
     trees = {"global": base_of(settings), "workspace": settings.over or {}}
+    shown = trees[scope] if scope in trees else holding_tree(schema, settings)
     return {
         "scope": "global" if workspace is None else "workspace",
-        "settings": masked_tree(trees.get(scope or "", settings.values), lambda path: is_open(schema, path)),
-        "ignored": list(settings.ignored),
+        "settings": masked_tree(shown, lambda path: is_open(schema, path)),
+        "ignored": list(all_ignored(schema, settings)),
     }
 
 
@@ -63,11 +53,6 @@ def is_open(schema: Schema, path: tuple[str, ...]) -> bool:
     """Whether the value at the path may be shown: its owner says that it is no secret. Of others nobody knows."""
     declared = schema.at(path)
     return declared is not None and not declared.secret and "secrets" not in path
-
-
-def base_of(settings: Settings) -> Tree:
-    """What the installation's file has."""
-    return settings.values if settings.base is None else settings.base
 
 
 def suggestion(name: str, schema: Schema) -> str | None:
@@ -86,11 +71,11 @@ def _section(section: Section, settings: Settings) -> dict[str, Any]:
         "description": section.description,
         "description_zh": section.description_zh,
     }
-    return {**shown, "fields": [_field(each, settings) for each in section.fields]}
+    return {**shown, "fields": [_field(each, section, settings) for each in section.fields]}
 
 
-def _field(each: SettingField, settings: Settings) -> dict[str, Any]:
-    value = _value(each, settings)
+def _field(each: SettingField, section: Section, settings: Settings) -> dict[str, Any]:
+    value = holding(each, section.params_owner, settings)
     shown = {
         **_declaration(each),
         "path": ".".join(value.path),
@@ -99,7 +84,8 @@ def _field(each: SettingField, settings: Settings) -> dict[str, Any]:
         "source": value.source,
         "inheritedFromGlobal": value.source == "global" and settings.over is not None,
     }
-    warning = _warning(each, value, settings)
+    other = f"Another value is passed over: {value.passed_over}." if value.passed_over else None
+    warning = " ".join(filter(None, (_warning(each, value, settings), other)))
     return {**shown, "warning": warning} if warning else shown
 
 
@@ -118,23 +104,6 @@ def _declaration(each: SettingField) -> dict[str, Any]:
     return {**shown, **{name: value for name, value in optional.items() if value is not None}}
 
 
-def _value(each: SettingField, settings: Settings) -> _Value:
-    for path in (each.path, *each.older):
-        over = value_at(settings.over or {}, path)
-        written = settings.installation(*path) if each.global_only else settings.written(*path)
-        if not _blank(over) and over == written and not each.global_only:
-            return _Value(over, "workspace", path)
-        if not _blank(written):
-            return _Value(written, "global", path)
-    if is_reference(each.default) and settings.env_lookup(env_names(str(each.default))[0]):
-        return _Value(each.default, "env", each.path)
-    return _Value(None, "unset" if each.default is None or is_reference(each.default) else "default", each.path)
-
-
-def _blank(written: object) -> bool:
-    return written is None or written == ""
-
-
 def _shown(each: SettingField, written: object) -> str | None:
     """As text, whatever the type, like the files of a page's inputs."""
     if written is None:
@@ -151,7 +120,7 @@ def _shown_default(each: SettingField) -> str | None:
     return as_text(masked(each.default) if each.secret else open_value(each.default))
 
 
-def _warning(each: SettingField, value: _Value, settings: Settings) -> str | None:
+def _warning(each: SettingField, value: Holding, settings: Settings) -> str | None:
     if value.written is None:
         return None
     try:
@@ -163,11 +132,11 @@ def _warning(each: SettingField, value: _Value, settings: Settings) -> str | Non
     return None
 
 
-def _instead(each: SettingField, value: _Value, settings: Settings) -> str:
+def _instead(each: SettingField, value: Holding, settings: Settings) -> str:
     if each.path[0] != GENERAL:
         return ""
     below = value_at(base_of(settings), value.path)
-    if value.source == "workspace" and not _blank(below):
+    if value.source == "workspace" and not is_blank(below):
         return " What the installation's file says holds instead."
     return f" `{_shown_default(each)}` holds instead." if each.default not in (None, ()) else ""
 

@@ -13,6 +13,9 @@ KEY_IS_THE_INSTALLATIONS = (
     "the whole installation, or write a key of the workspace's own by hand into its .halo/settings.yaml as well"
 )
 
+GLOBAL_ONLY = "it is set for the whole installation, and a workspace cannot change it"
+NO_SCALAR = "it must be a text, a number, true or false, and no block or list"
+
 
 def not_for_workspaces(is_agent: bool, settings: Settings) -> str:
     """The installation's value, of what lies in the workspace."""

@@ -19,7 +19,7 @@ import yaml
 from agents_app.config.env_references import EnvLookup, provider_variables
 from agents_app.config.errors import ConfigFileInvalid, shown
 from agents_app.config.files import MAX_FILE_BYTES
-from agents_app.config.settings_file import Tree, parse_settings, value_at
+from agents_app.config.settings_file import Tree, load_settings, parse_settings, value_at
 from agents_app.config.settings_rules import Rules, SettingRefused
 from agents_app.config.settings_schema import load_schema
 from agents_app.config.settings_view import leaves
@@ -95,7 +95,8 @@ class SettingsFile:
             current = parse_settings(self.path, data)
             schema = load_schema(self.home, self.workspace)
             guarded = provider_variables(self.home)
-            rules = Rules(schema, self.env_lookup, self.workspace is not None, current, guarded)
+            settings = load_settings(self.home, self.env_lookup, self.workspace)
+            rules = Rules(schema, self.env_lookup, self.workspace is not None, current, settings, guarded)
             yield data.decode("utf-8-sig"), rules
 
     def _check_place(self) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -175,6 +175,82 @@ class TestValues:
         write_yaml(halo_home.settings_yaml, {"models": {"openai": {"endpoint": "https://me:pw@host"}}})
         found = field(view(halo_home), "openai", "endpoint")
         assert found["value"] == "https://****@host" and "without user name and password" in found["warning"]
+
+
+class TestWhatHolds:
+    """Of a skill's params a workspace's file does not always get to say."""
+
+    CONFIG: ClassVar = {
+        "params": [
+            {"key": "base_url", "default": "https://reviews.example"},
+            {"key": "api_key", "default": "<<REVIEWS_API_KEY>>", "secret": True},
+        ]
+    }
+    ENV: ClassVar = {"REVIEWS_API_KEY": "sk-1234567890"}
+
+    def seen(self, home: HomeLayout, workspace: Path, key: str, env: Any = None) -> dict[str, Any]:
+        return field(view(home, workspace, (self.ENV if env is None else env).get), "reviews", key)
+
+    def test_where_a_key_of_the_installation_goes(self, halo_home: HomeLayout, workspace: Path) -> None:
+        declaring(halo_home.global_skills / "reviews", **self.CONFIG)
+        over = {"reviews": {"params": {"base_url": "https://evil.example", "api_key": "<<REVIEWS_API_KEY>>"}}}
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, over)
+        url, key = self.seen(halo_home, workspace, "base_url"), self.seen(halo_home, workspace, "api_key")
+        assert (url["value"], url["source"]) == (None, "default")
+        assert "Another value is passed over: the key that goes with it is the installation's" in url["warning"]
+        assert (key["value"], key["source"]) == ("<<REVIEWS_API_KEY>>", "env")
+        assert "may not name the environment variable REVIEWS_API_KEY" in key["warning"]
+        seen = view(halo_home, workspace, self.ENV.get)
+        assert seen["ignored"] == ["reviews.params.api_key", "reviews.params.base_url"]
+        merged = settings_values(halo_home, self.ENV.get, workspace)
+        assert merged["settings"] == {"reviews": {"params": {}}} and merged["ignored"] == seen["ignored"]
+        assert "evil" in json.dumps(settings_values(halo_home, self.ENV.get, workspace, "workspace"))
+        unset = self.seen(halo_home, workspace, "api_key", {})
+        assert unset["source"] == "unset" and "may not name" in unset["warning"]
+
+    def test_the_installations_value_stands_in_its_place(self, halo_home: HomeLayout, workspace: Path) -> None:
+        declaring(halo_home.global_skills / "reviews", **self.CONFIG)
+        installed = {"reviews": {"params": {"base_url": "https://ours.example", "api_key": "<<REVIEWS_API_KEY>>"}}}
+        write_yaml(halo_home.settings_yaml, installed)
+        write_yaml(
+            WorkspaceLayout(workspace).settings_yaml, {"reviews": {"params": {"base_url": "https://evil.example"}}}
+        )
+        url = self.seen(halo_home, workspace, "base_url")
+        assert (url["value"], url["source"], url["inheritedFromGlobal"]) == ("https://ours.example", "global", True)
+        assert settings_values(halo_home, self.ENV.get, workspace)["settings"] == installed
+        key = self.seen(halo_home, workspace, "api_key", {})
+        assert key["warning"].startswith("`reviews.params.api_key` refers to the environment variable REVIEWS_API_KEY")
+
+    def test_a_key_that_was_written_there_by_hand_brings_its_address(self, halo_home, workspace: Path) -> None:
+        declaring(halo_home.global_skills / "reviews", **self.CONFIG)
+        own = {"reviews": {"params": {"base_url": "https://theirs.example", "api_key": "sk-0987654321"}}}
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, own)
+        url, key = self.seen(halo_home, workspace, "base_url"), self.seen(halo_home, workspace, "api_key")
+        assert (url["value"], url["source"]) == ("https://theirs.example", "workspace") and "warning" not in url
+        assert (key["value"], key["source"]) == ("sk****21", "workspace") and "warning" not in key
+        assert view(halo_home, workspace, self.ENV.get)["ignored"] == []
+
+    def test_a_skill_of_the_workspace_has_nothing_of_the_installation(self, halo_home, workspace: Path) -> None:
+        declaring(WorkspaceLayout(workspace).skills / "reviews", **self.CONFIG)
+        write_yaml(
+            halo_home.settings_yaml, {"reviews": {"params": {"base_url": "https://ours.example", "api_key": KEY}}}
+        )
+        url, key = self.seen(halo_home, workspace, "base_url"), self.seen(halo_home, workspace, "api_key")
+        assert (url["value"], url["source"]) == (None, "default")
+        assert (key["value"], key["source"]) == (None, "unset")
+        for shown in (url, key):
+            assert "a skill that lies in the workspace is not given the installation's values" in shown["warning"]
+        assert settings_values(halo_home, self.ENV.get, workspace)["settings"] == {"reviews": {"params": {}}}
+        write_yaml(halo_home.settings_yaml, {})
+        assert "may not name the environment variable" in self.seen(halo_home, workspace, "api_key")["warning"]
+
+    def test_of_the_server_and_of_providers(self, halo_home: HomeLayout, workspace: Path) -> None:
+        over = {"general": {"sandbox": {"network": True}}, "models": {"openai": {"model": "<<MY_TOKEN>>"}}}
+        write_yaml(WorkspaceLayout(workspace).settings_yaml, over)
+        seen = view(halo_home, workspace)
+        assert "set for the whole installation" in field(seen, "general", "sandbox.network")["warning"]
+        assert "may not name the environment variable MY_TOKEN" in field(seen, "openai", "model")["warning"]
+        assert field(seen, "general", "sandbox.network")["source"] == "default"
 
 
 class TestUndeclared:

@@ -178,13 +178,31 @@ class TestOfAWorkspace:
                 theirs.set(name, value)
         assert not theirs.path.exists()
 
-    def test_a_secret_parameter_only_by_reference(self, theirs: SettingsFile, halo_home: HomeLayout) -> None:
+    @pytest.mark.parametrize("value", [KEY, "<<SEARCH_PASS>>", "<<SEARCH_PLACE>>"])
+    def test_no_secret_parameter_of_anybody(
+        self, value: str, theirs: SettingsFile, halo_home: HomeLayout, workspace: Path
+    ) -> None:
         declared = {"params": [{"key": "api_key", "secret": True}]}
         write_skill(halo_home.global_skills / "tavily", config=declared)
-        with pytest.raises(BadRequest, match="Secrets do not belong"):
-            theirs.set("tavily.params.api_key", KEY)
-        theirs.set("tavily.params.api_key", "<<SEARCH_PASS>>")
-        assert says(theirs) == {"tavily": {"params": {"api_key": "<<SEARCH_PASS>>"}}}
+        write_skill(WorkspaceLayout(workspace).skills / "own", config=declared)
+        for name in ("tavily", "own"):
+            with pytest.raises(BadRequest, match="Secrets do not belong"):
+                theirs.set(f"{name}.params.api_key", value)
+        assert not theirs.path.exists()
+
+    def test_nothing_that_would_not_count(
+        self, theirs: SettingsFile, ours: SettingsFile, halo_home: HomeLayout, workspace: Path
+    ) -> None:
+        declared = {"params": [{"key": "api_key", "secret": True}, {"key": "url"}]}
+        write_skill(halo_home.global_skills / "tavily", config=declared)
+        theirs.set("tavily.params.url", "https://here.example")
+        ours.set("tavily.params.api_key", KEY)
+        with pytest.raises(BadRequest, match="would not count in this workspace: the key that goes with it") as caught:
+            theirs.set("tavily.params.url", "https://evil.example")
+        assert caught.value.code == "setting_global_only"
+        theirs.set(RETRIES, 3)
+        write_skill(WorkspaceLayout(workspace).skills / "tavily", config=declared)
+        theirs.set("tavily.params.url", "https://own.example")
 
     @pytest.mark.parametrize(
         "value", ["<<ANTHROPIC_API_KEY>>", "a<<HALO_PASSWORD>>", ["<<OPENAI_API_KEY>>"], "<<MY_TOKEN>>"]
