@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agents_app.config.agents import load_agent
 from agents_app.config.command_names import BUILTIN_COMMANDS, LEVELS
 from agents_app.config.declarations import TYPES
 from agents_app.config.files import BUNDLED
@@ -33,15 +34,15 @@ SKILLS = sorted(path.name for path in (BUNDLED / "skills").iterdir())
 class TestDocument:
     @pytest.fixture
     def expanded(self, halo_home: HomeLayout, workspace: Path):
-        for name in ("SKILL.md", "config.yaml"):
-            write(halo_home.global_skills / "code-review" / name, EXAMPLES[f"code-review/{name}"])
-        write(halo_home.settings_yaml, EXAMPLES["settings.yaml"])
-        skill = load_skill("code-review", workspace, halo_home)
+        for name, text in EXAMPLES.items():
+            write(halo_home.home / name.removeprefix("HALO_HOME/"), text)
+        reviewer = load_agent("reviewer", workspace, halo_home)
+        (skill,) = (load_skill(name, workspace, halo_home) for name in reviewer.skills)
         settings = load_settings(halo_home, ENV.get, workspace)
-        values = skill_values([skill], agent(), workspace, halo_home, settings, now=NOW)
+        values = skill_values([skill], reviewer, workspace, halo_home, settings, now=NOW)
         return lambda text, access="full": (
             expand(text, [skill], access, values),
-            command_values([skill], agent(), settings),
+            command_values([skill], reviewer, settings),
         )
 
     def test_the_example_is_what_the_text_says_of_it(self, expanded) -> None:
@@ -99,8 +100,9 @@ class TestBundled:
 
     def test_what_it_names_is_there(self, skill_id: str) -> None:
         text = (BUNDLED / "skills" / skill_id / "SKILL.md").read_text()
-        for command in re.findall(r"`halo ([a-z]+)", text):
+        for command in re.findall(r"`(?:halo|{{halo_command}}) ([a-z]+)", text):
             assert command in command_names() or command == "cron", command
+        assert "`halo " not in text and "~/.halo" not in text  # neither is this installation's
         for tool in re.findall(r"`((?:file|web|view|shell)_\w+)`", text):
             assert tool in TOOL_NAMES, tool
         for document in re.findall(r"`(?:docs/)?([a-z-]+\.md)`", text):

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from agents_app.config.agents import AgentConfig, Item
 from agents_app.config.env_references import EnvLookup
+from agents_app.config.own_command import installation_names
 from agents_app.config.params import agent_owner
 from agents_app.config.placeholders import PlaceholderValues, fill
 from agents_app.config.prompt_files import (
@@ -156,6 +157,7 @@ def _own_text(given: _Circumstances, profile: str) -> Section:
         "working_dir": str(given.working_dir or given.workspace),
         "now": given.now.isoformat(timespec="seconds"),
         "agent_name": agent.name,
+        **installation_names(given.home),
         **profile_names(profile),
     }
     settings = load_settings(given.home, given.env_lookup, given.workspace)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig
 from agents_app.config.errors import shown
+from agents_app.config.own_command import installation_names
 from agents_app.config.params import Value, agent_owner, held
 from agents_app.config.placeholders import (
     PlaceholderValues,
@@ -60,6 +61,7 @@ def skill_values(
         "working_dir": str(working_dir or workspace),
         "now": now.isoformat(timespec="seconds"),
         "agent_name": agent.name,
+        **installation_names(home),
         **profile_names(user_profile(workspace, home)[0]),
         **{f"channel.{name}": value for name, value in (channel or {}).items()},
     }
