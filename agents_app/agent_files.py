@@ -1,7 +1,8 @@
 """Making, changing, deleting and switching agents: what the routes and commands about an agent's files call.
 
-Scopes are `workspace` and `global`. Writing to a workspace that was never opened opens it. The files themselves are
-left to `config.agent_source`.
+Scopes are `workspace` and `global`. Without one, what reads, switches or deletes an agent means the one in effect, as
+lists show it; what makes or saves one means the workspace, where one is named. Writing to a workspace that was never
+opened opens it. The files themselves are left to `config.agent_source`.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from agents_app.config.beneath import lay_folder, remove_folder
 from agents_app.config.bundle import built_in_agents
 from agents_app.config.errors import AgentNotFound
 from agents_app.config.files import is_folder
-from agents_app.config.scopes import Place, new_id, place_of
+from agents_app.config.scopes import Place, ScopeName, new_id, place_of
 from agents_app.config.skills import skill_ids
 from agents_app.config.yaml_file import parse_document
 from agents_app.disabled_items import disabled_of, forget_item, switch_item
@@ -69,9 +70,9 @@ def content_dict(content: FileContent, key: str) -> dict[str, Any]:
     }
 
 
-def create(name: str, description: str, agent_id: str, scope: str, project: str | None) -> dict[str, Any]:
+def create(name: str, description: str, agent_id: str, scope: str | None, project: str | None) -> dict[str, Any]:
     """A new agent, and the other scope that has one of this id. Raises BadRequest, Conflict (agent_exists)."""
-    wanted = new_id(agent_id, name, "bad_agent_id")
+    wanted, scope = new_id(agent_id, name, "bad_agent_id"), _to_write(scope, project)
     if wanted in _ROUTES:
         raise BadRequest(f"'{wanted}' cannot be an agent's id; take another one.", code="bad_agent_id")
     if wanted in built_in_agents() and scope == "global":
@@ -89,16 +90,16 @@ def create(name: str, description: str, agent_id: str, scope: str, project: str 
     return {"agent": agent, "path": path, "conflictScope": before.listing.scope if before is not None else None}
 
 
-def read_yaml(agent_id: str, scope: str, project: str | None) -> FileContent:
+def read_yaml(agent_id: str, scope: str | None, project: str | None) -> FileContent:
     """Raises AgentNotFound, ConfigFileInvalid, BadRequest."""
-    place = _place(scope, project)
+    place = _place(scope or _in_effect(agent_id, project), project)
     return read_content(agent_folder(agent_id, place) / AGENT_YAML, MAX_YAML_BYTES)
 
 
-def write_yaml(agent_id: str, scope: str, project: str | None, text: str, base: str | None) -> Saved:
+def write_yaml(agent_id: str, scope: str | None, project: str | None, text: str, base: str | None) -> Saved:
     """Raises AgentInvalid with the line of each fault, and nothing is written; else as `write_agent_file`."""
     check_agent_id(agent_id)
-    data = encoded(text, MAX_YAML_BYTES)
+    data, scope = encoded(text, MAX_YAML_BYTES), _to_write(scope, project)
     place = _place(scope, project)
     path = place.agents / agent_id / AGENT_YAML
     config = check_yaml(agent_id, place.scope, path, data)
@@ -107,31 +108,35 @@ def write_yaml(agent_id: str, scope: str, project: str | None, text: str, base: 
     return Saved(content, _warnings(config, data, workspace), row_of(agent_id, workspace))
 
 
-def read_text(agent_id: str, name: str, scope: str, project: str | None) -> FileContent:
+def read_text(agent_id: str, name: str, scope: str | None, project: str | None) -> FileContent:
     """AGENT.md of the agent, or a file of its scope. One that is not there yet has no text and no digest."""
-    place = _place(scope, project)
     if name == AGENT_MD:
+        place = _place(scope or _in_effect(agent_id, project), project)
         return read_content(agent_folder(agent_id, place) / AGENT_MD, MAX_TEXT_BYTES)
     check_agent_id(agent_id)
+    place = _place(_to_write(scope, project), project)
     return read_content(place.root / _scope_file(name, place), MAX_TEXT_BYTES)
 
 
-def write_text(agent_id: str, name: str, scope: str, project: str | None, text: str, base: str | None) -> FileContent:
+def write_text(
+    agent_id: str, name: str, scope: str | None, project: str | None, text: str, base: str | None
+) -> FileContent:
     """Raises as `write_agent_file`."""
     check_agent_id(agent_id)
     data = encoded(text, MAX_TEXT_BYTES)
-    place, _ = _place_to_write(scope, project)
+    place, _ = _place_to_write(_to_write(scope, project), project)
     if name == AGENT_MD:
         return write_agent_file(agent_id, place, AGENT_MD, data, base)
     return write_scope_file(place, _scope_file(name, place), data, base)
 
 
-def delete(agent_id: str, scope: str, project: str | None) -> None:
+def delete(agent_id: str, scope: str | None, project: str | None) -> None:
     """Remove an agent's folder. Its sessions stay, and take no more messages.
 
     Raises AgentNotFound, Conflict: one that comes with Halo, or the last that works.
     """
     check_agent_id(agent_id)
+    scope = scope or _in_effect(agent_id, project)
     place, workspace = _place(scope, project), _resolved(project)
     if scope == "global" and agent_id in built_in_agents():
         raise Conflict("This agent comes with Halo and cannot be deleted; switch it off instead.", code="agent_builtin")
@@ -146,10 +151,11 @@ def delete(agent_id: str, scope: str, project: str | None) -> None:
         forget_item(DisabledItem.Kind.AGENT, (agent_id, scope), known.pk if known else None)
 
 
-def toggle(agent_id: str, scope: str, project: str | None, disabled: bool | None) -> bool:
+def toggle(agent_id: str, scope: str | None, project: str | None, disabled: bool | None) -> bool:
     """Switch an agent off or on in a workspace; None: to the other state. Returns whether it is off now."""
     if not project:
         raise BadRequest("An agent is switched in one workspace: give its projectId.", code="bad_project_id")
+    scope = scope or _in_effect(agent_id, project)
     agent_folder(agent_id, _place(scope, project))
     home = open_workspace(project, utcnow())
     return switch_item(home.pk, DisabledItem.Kind.AGENT, (agent_id, scope), utcnow(), disabled=disabled)
@@ -157,6 +163,21 @@ def toggle(agent_id: str, scope: str, project: str | None, disabled: bool | None
 
 def _place(scope: str, project: str | None) -> Place:
     return place_of(scope, _resolved(project), settings.HALO_HOME)
+
+
+def _in_effect(agent_id: str, project: str | None) -> ScopeName:
+    """The scope of the agent that a list shows under this id."""
+    if not project:
+        return "global"
+    try:
+        agent_folder(agent_id, _place("workspace", project))
+    except AgentNotFound:
+        return "global"
+    return "workspace"
+
+
+def _to_write(scope: str | None, project: str | None) -> str:
+    return scope or ("workspace" if project else "global")
 
 
 def _place_to_write(scope: str, project: str | None) -> tuple[Place, Path | None]:

@@ -22,7 +22,7 @@ from sessions_app.api.fields import ProjectField
 
 
 class Where(serializers.Serializer):
-    """The scope, and the workspace: of the query or the body."""
+    """The scope, None when it is not said, and the workspace: of the query or the body."""
 
     scope = serializers.ChoiceField(choices=SCOPES, required=False)
     projectId = ProjectField(required=False, allow_blank=True)
@@ -33,7 +33,7 @@ class Where(serializers.Serializer):
         given.is_valid(raise_exception=True)
         values = dict(given.validated_data)
         values.setdefault("projectId", "")
-        values.setdefault("scope", "workspace" if values["projectId"] else "global")
+        values.setdefault("scope", None)
         return values
 
 

@@ -103,8 +103,7 @@ def write_agent_file(agent_id: str, place: Place, name: str, data: bytes, base: 
         else:
             lay_folder(place.root, folder, {**_files_of(source), name: data})
 
-    shown = source if place.scope == "global" else folder
-    return _guarded(shown / name, base, write, folder / name)
+    return _guarded(source / name, base, write, folder / name)
 
 
 def write_scope_file(place: Place, name: str, data: bytes, base: str | None) -> FileContent:

@@ -8,16 +8,17 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from agents_app.doctor import Checkup, ProviderCheck, run_checkup
 from agents_app.tools.sandbox_trial import Trial, try_sandbox
+from halo_project.management.base import HaloCommand, table
 from halo_project.printable import printable
 
 _HEAD = ("provider", "result", "model", "endpoint", "time")
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
     help = "Check every provider that has a key, or those named, with one tiny request each."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -52,9 +53,7 @@ def _as_text(checkup: Checkup, trial: Trial | None) -> str:
 
 def _table(checks: tuple[ProviderCheck, ...]) -> list[str]:
     """A line for each check; what there is to say about it follows on a line of its own."""
-    rows = [_HEAD, *map(_cells, checks)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = table([_HEAD, *map(_cells, checks)])
     told = [
         [line, f"  {check.detail}"] if check.detail else [line] for line, check in zip(lines[1:], checks, strict=True)
     ]

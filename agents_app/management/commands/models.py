@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from agents_app.config.endpoint_changes import Change
 from agents_app.config.models_install import InstallPlan, Outcome, PlannedRow, install_models
 from agents_app.config.provider_list import ListedProvider, list_providers
 from agents_app.config.registry_row import ModelInfo, Provider
-from halo_project.printable import printable
+from halo_project.management.base import HaloCommand, table
 
 NEEDS_CONSENT = 3
 _COLUMNS = ("provider", "name", "protocol", "revision", "from", "key", "default model", "models")
 _MODEL_COLUMNS = ("  model", "context window", "max output", "image", "thinking")
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
     help = "List model providers, or install rows for them from a folder."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -49,32 +49,28 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(found.to_dict(), indent=2))
             return
-        self._write(_table([_COLUMNS, *map(_cells, found.providers)]))
+        self.write_lines(table([_COLUMNS, *map(_cells, found.providers)]))
         if verbose or names:
             for each in found.providers:
-                self._write(
+                self.write_lines(
                     [
                         "",
                         each.row.id,
                         *_endpoint_lines(each.row),
-                        *_table([_MODEL_COLUMNS, *map(_model_cells, each.row.models)]),
+                        *table([_MODEL_COLUMNS, *map(_model_cells, each.row.models)]),
                     ]
                 )
         if found.problems:
-            self._write(["", *(f"problem {sentence}" for sentence in found.problems)])
+            self.write_lines(["", *(f"problem {sentence}" for sentence in found.problems)])
 
     def _install(self, folder: Path, *, consent: bool) -> None:
         plan = install_models(folder, settings.HALO_HOME, consent=consent)
         waiting = plan.needs_consent and not consent
-        self._write(line for row in plan.rows for line in _row_lines(row))
-        self._write([_summary(plan, written=not waiting)])
+        self.write_lines(line for row in plan.rows for line in _row_lines(row))
+        self.write_lines([_summary(plan, written=not waiting)])
         if waiting:
             self.stderr.write("Requests or keys would go to where none went before, see `!`. To agree, add --yes.")
             sys.exit(NEEDS_CONSENT)
-
-    def _write(self, lines: Iterator[str] | Sequence[str]) -> None:
-        for line in lines:
-            self.stdout.write(printable(line))
 
 
 def _cells(each: ListedProvider) -> tuple[str, ...]:
@@ -99,11 +95,6 @@ def _model_cells(model: ModelInfo) -> tuple[str, ...]:
 
 def _tokens(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _row_lines(row: PlannedRow) -> Iterator[str]:

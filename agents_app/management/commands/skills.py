@@ -1,42 +1,50 @@
-"""`halo skills`: which skills there are, where each comes from, and what is wrong with them."""
+"""`halo skills`: which skills there are, where each comes from, what is wrong with them; `on` and `off` switch one."""
 
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
-from agents_app.skill_files import SkillEntry, list_entries
+from agents_app.skill_files import SkillEntry, list_entries, toggle_skill
+from halo_project import schema
 from halo_project.clock import utcnow
-from halo_project.printable import printable
+from halo_project.management.base import HaloCommand, absolute_path, add_switch_verbs, table
 
 _COLUMNS = ("skill", "from", "command", "access", "state", "description")
 _DESCRIPTION_CHARS = 80
 
 
-class Command(BaseCommand):
-    help = "List the skills of the installation, and those of a workspace."
+class Command(HaloCommand):
+    help = "List the skills of the installation and of a workspace, or switch one off and on in a workspace."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("-w", "--workspace", metavar="path", help="with the skills of this workspace")
+        text = "with the skills of this workspace; those of the installation alone when left out"
+        parser.add_argument("-w", "--workspace", type=absolute_path, metavar="path", help=text)
         parser.add_argument("--json", action="store_true", help="everything as one JSON object")
+        verbs = parser.add_subparsers(dest="verb", metavar="on|off")
+        add_switch_verbs(verbs, "skill")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        project = str(Path(options["workspace"]).absolute()) if options["workspace"] else None
-        entries = list_entries(project, utcnow())
-        if options["json"]:
-            self.stdout.write(json.dumps({"skills": [entry.to_dict() for entry in entries]}, indent=2))
+        schema.update_schema()
+        if options["verb"] is None:
+            self._list(options["workspace"], as_json=options["json"])
             return
-        self._write(_table([_COLUMNS, *map(_cells, entries)]))
-        problems = [f"problem {entry.listing.error}" for entry in entries if entry.listing.error]
-        warnings = [f"warning {entry.listing.skill_id}: {text}" for entry in entries for text in entry.warnings]
-        if problems or warnings:
-            self._write(["", *problems, *warnings])
+        workspace = self.needed_workspace(options, "A skill is switched in one workspace")
+        off = toggle_skill(options["skill"], None, workspace, utcnow(), disabled=options["verb"] == "off")
+        self.write_lines([f"The skill '{options['skill']}' is {'off' if off else 'on'} in {workspace}."])
 
-    def _write(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.stdout.write(printable(line))
+    def _list(self, project: str | None, *, as_json: bool) -> None:
+        entries = list_entries(project, utcnow())
+        if as_json:
+            self.stdout.write(json.dumps({"skills": [entry.to_dict() for entry in entries]}, indent=2))
+        else:
+            self.write_lines(table([_COLUMNS, *map(_cells, entries)]))
+            problems = [f"problem {e.listing.skill_id}: {e.listing.error}" for e in entries if e.listing.error]
+            warnings = [f"warning {e.listing.skill_id}: {text}" for e in entries for text in e.warnings]
+            self.write_lines(["", *problems, *warnings] if problems or warnings else [])
+        if any(entry.listing.error and not entry.listing.overridden for entry in entries):
+            sys.exit(1)
 
 
 def _cells(entry: SkillEntry) -> tuple[str, ...]:
@@ -54,8 +62,3 @@ def _state(entry: SkillEntry) -> str:
     if entry.listing.overridden:
         return "overridden"
     return "disabled" if entry.disabled else "on"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -4,13 +4,14 @@ import sys
 from getpass import getpass
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from halo_project.errors import BadRequest
+from halo_project.management.base import HaloCommand
 from halo_project.passwords import refuse_if_from_env, set_password
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
     help = "Set a new password. Asks for it twice, or reads one line with --stdin."
 
     def add_arguments(self, parser: CommandParser) -> None:

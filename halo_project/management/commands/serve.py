@@ -3,10 +3,10 @@
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from halo_project.management.base import HaloCommand
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
     help = "Run Halo on this machine: web server, workers, clock, and Redis unless HALO_REDIS_URL is set. Ctrl-C stops."
 
     def handle(self, *args: Any, **options: Any) -> None:

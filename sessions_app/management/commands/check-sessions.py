@@ -8,17 +8,19 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from halo_project import schema
 from halo_project.clock import utcnow
+from halo_project.management.base import HaloCommand
 from halo_project.printable import printable
 from sessions_app.checking import Report, check
 from sessions_app.management.workspace_option import add_workspace_option
 from sessions_app.repairing import repair
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
+    listed = False  # `halo sessions` is
     help = "Read every session of a workspace and report what is wrong; exit code 1 if anything is."
 
     def add_arguments(self, parser: CommandParser) -> None:

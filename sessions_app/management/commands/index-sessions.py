@@ -3,17 +3,19 @@
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from halo_project import schema
 from halo_project.clock import utcnow
+from halo_project.management.base import HaloCommand
 from sessions_app.checking import workspace_at
 from sessions_app.indexing import index_files
 from sessions_app.management.workspace_option import add_workspace_option
 from sessions_app.workspaces import open_workspace
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
+    listed = False  # `halo sessions` is
     help = (
         "Make a row for every session that a workspace holds only as files, say after it was copied from elsewhere; "
         "exit code 1 if one gets none."

@@ -4,11 +4,12 @@ import sys
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from halo_project import schema
 from halo_project.clock import utcnow
 from halo_project.errors import ConfigurationError
+from halo_project.management.base import HaloCommand
 from sessions_app.management.workspace_option import add_workspace_option
 from sessions_app.migration import Summary, migrate
 
@@ -16,7 +17,8 @@ _BAR_CELLS = 24
 _SHOW_EVERY_S = 0.1
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
+    listed = False  # `halo sessions` is
     help = "Convert the sessions that Halo 1.x left in a workspace. Stop the server first. Safe to run twice."
 
     def add_arguments(self, parser: CommandParser) -> None:

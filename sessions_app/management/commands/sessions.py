@@ -3,12 +3,14 @@
 from typing import Any
 
 from django.core.management import load_command_class
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
+
+from halo_project.management.base import HaloCommand
 
 _VERBS = {"migrate": "migrate-sessions", "check": "check-sessions", "index": "index-sessions"}
 
 
-class Command(BaseCommand):
+class Command(HaloCommand):
     help = "Convert sessions from 1.x, look for damage, or make rows for copied files."
 
     def add_arguments(self, parser: CommandParser) -> None:

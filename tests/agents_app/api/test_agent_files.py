@@ -26,8 +26,9 @@ class Api:
         self.client, self.workspace = client, workspace
 
     def call(self, method: str, path: str, status: int = 200, **fields: Any) -> dict[str, Any]:
-        """A request about the workspace, or with `scope="global"` about the installation."""
+        """A request about the workspace, with `scope="global"` about the installation, with None about neither."""
         where = {"scope": "workspace", "projectId": str(self.workspace), **fields}
+        where = {name: value for name, value in where.items() if name != "scope" or value is not None}
         if method in ("get", "delete"):
             answer = getattr(self.client, method)(PATH + path, query_params=where)
         else:
@@ -295,6 +296,30 @@ class TestDelete:
         assert api.call("post", "", 201, id="aide")["agent"]["disabled"] is False
 
 
+class TestWithoutAScope:
+    """As lists show it: the workspace's where it has one, else the installation's. Saving stays in the workspace."""
+
+    def test_reading(self, api: Api, aide: Path) -> None:
+        assert api.call("get", "/aide/yaml", scope=None)["path"] == str(aide / "agent.yaml")
+        assert api.call("get", "/executor/yaml", scope=None)["yaml"].startswith("name: Executor")
+        assert api.call("get", "/executor/md/AGENT.md", scope=None)["content"]
+        assert api.call("get", "/nobody/yaml", 404, scope=None)["code"] == "agent_missing"
+
+    def test_saving_what_was_read(self, api: Api, workspace: Path) -> None:
+        read = api.call("get", "/executor/yaml", scope=None)
+        text = read["yaml"] + "# mine\n"
+        saved = api.put_yaml(text, agent="executor", scope=None, baseHash=read["hash"])
+        assert saved["agent"]["scope"] == "workspace"
+        assert api.call("get", "/executor/yaml", scope=None)["yaml"] == text
+        assert (WorkspaceLayout(workspace).agents / "executor" / "AGENT.md").exists()
+
+    def test_deleting(self, api: Api, home: HomeLayout, aide: Path) -> None:
+        folder = write_agent(home.global_agents / "aide")
+        api.call("delete", "/aide", scope=None)
+        assert not aide.exists() and folder.exists()
+        assert api.call("delete", "/executor", 409, scope=None)["code"] == "agent_builtin"
+
+
 class TestToggle:
     def states(self, api: Api) -> dict[str, bool]:
         rows = api.client.get(PATH, {"projectId": str(api.workspace)}).json()["agents"]
@@ -313,6 +338,15 @@ class TestToggle:
         assert self.states(api)["executor"] is True
         write_agent(WorkspaceLayout(workspace).agents / "executor")
         assert self.states(api)["executor"] is False
+
+    def test_without_a_scope_the_one_in_effect(self, api: Api, aide: Path) -> None:
+        assert api.call("patch", "/executor/toggle", scope=None)["disabled"] is True
+        assert api.call("patch", "/aide/toggle", scope=None)["disabled"] is True
+        assert self.states(api)["executor"] is True and self.states(api)["aide"] is True
+        assert set(DisabledItem.objects.values_list("item_id", "scope")) == {
+            ("executor", "global"),
+            ("aide", "workspace"),
+        }
 
     def test_a_new_session_with_it_is_refused(self, api: Api, aide: Path, home: HomeLayout) -> None:
         agent = load_agent("aide", api.workspace, home)

@@ -62,9 +62,9 @@ def test_of_a_workspace_with_all_that_is_wrong(home: HomeLayout, workspace: Path
     assert rows["pinned"][2:] == ["workspace", "no model", "0"]
     assert rows["broken"][1:] == ["-", "workspace", "broken", "0"]
     text = "\n".join(out)
-    assert "aide: Line 3: `tool` is not a field Halo knows; it is ignored. Did you mean `tools`?" in text
-    assert "pinned: The agent 'pinned' uses Anthropic" in text
-    assert "broken: The agent 'broken' cannot be used." in text
+    assert "warning aide: Line 3: `tool` is not a field Halo knows; it is ignored. Did you mean `tools`?" in text
+    assert "warning pinned: The agent 'pinned' uses Anthropic" in text
+    assert "problem broken: The agent 'broken' cannot be used." in text
     assert code == 1
     listed = json.loads("\n".join(run("-w", str(workspace), "--json")[1]))["agents"]
     assert {row["id"] for row in listed if row["disabled"]} == {"aide"}
@@ -85,6 +85,10 @@ class TestPrompt:
             _, out, _ = run("-w", str(workspace), "prompt", "default", "--plain", *options)
             assert "\n".join(out) == preview("default", str(workspace), root=root).text
 
+    def test_of_one_workspace(self, home: HomeLayout) -> None:
+        with pytest.raises(HaloError, match="A prompt is made for one workspace: name it with -w"):
+            run("prompt", "default")
+
     def test_of_nobody(self, home: HomeLayout, workspace: Path) -> None:
         with pytest.raises(HaloError, match="no agent with the id 'nobody'"):
             run("prompt", "nobody", "-w", str(workspace))
@@ -94,6 +98,22 @@ class TestPrompt:
         code, out, err = run("prompt", "pinned", "-w", str(workspace), "--json")
         assert code == 0 and "No model would answer now." in err
         assert json.loads("\n".join(out))["sections"]
+
+
+def test_off_and_on(home: HomeLayout, workspace: Path) -> None:
+    def state(name: str) -> str:
+        return {cells(line)[0]: cells(line)[1:] for line in run("-w", str(workspace))[1] if line}[name][-2]
+
+    write_agent(WorkspaceLayout(workspace).agents / "aide")
+    for name in ("aide", "executor"):  # the workspace's, and one that comes with Halo
+        assert run("off", name, "-w", str(workspace))[1] == [f"The agent '{name}' is off in {workspace}."]
+        assert state(name) == "off"
+        assert run("-w", str(workspace), "on", name)[1] == [f"The agent '{name}' is on in {workspace}."]
+        assert state(name) == "on"
+    with pytest.raises(HaloError, match="no agent with the id 'nobody'"):
+        run("off", "nobody", "-w", str(workspace))
+    with pytest.raises(HaloError, match="name it with -w"):
+        run("on", "aide")
 
 
 def test_as_a_process_in_a_fresh_home(tmp_path: Path) -> None:
