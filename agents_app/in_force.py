@@ -5,7 +5,7 @@ on, and by whoever wants to look at the prompt. First what the rows say (`place_
 files say (`in_force`, in a thread).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -20,7 +20,7 @@ from agents_app.config.agents import AgentConfig, Item, load_agent
 from agents_app.config.general import General
 from agents_app.config.model_choice import ModelChoice, choose_model
 from agents_app.config.params import agent_owner
-from agents_app.config.placeholders import command_values
+from agents_app.config.placeholders import CommandValues, command_values
 from agents_app.config.prompt import Section, join_sections, prompt_sections
 from agents_app.config.settings_file import Settings, load_settings
 from agents_app.config.skill_text import SkillValues, skill_lines, skill_values
@@ -85,7 +85,7 @@ class InForce(Outfit):
     choice: ModelChoice
     general: General
     settings: Settings = field(repr=False)
-    fill_in: Callable[[str], str] = field(repr=False)
+    fill_in: CommandValues = field(repr=False)
     at: datetime
 
     @cached_property

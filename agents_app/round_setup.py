@@ -90,4 +90,5 @@ def _tool_context(held: HeldSession, given: InForce, shutting_down: Callable[[],
         other_workspaces=given.place.other_workspaces,
         private_addresses=given.general.web_fetch.allow_private,
         fill_in=given.fill_in,
+        hide=given.fill_in.hide,
     )

@@ -6,7 +6,7 @@ its function: what may stand in a text (`text_value`), and what may be put into 
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agents_app.config import settings_words
@@ -55,8 +55,9 @@ class Owner:
 class Value:
     """text None: there is none for this place, and `reason` says why, in words for the model."""
 
-    text: str | None
+    text: str | None = field(repr=False)
     reason: str = ""
+    is_secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def command_value(owner: Owner, key: str, settings: Settings, *, workspace_agent
     if found.written is None:
         unset = f"`{owner.owner_id}.params.{key}` is not set in the settings"
         return Value(None, found.passed_over or unset)
-    if found.source == "global" and workspace_agent and (owner.is_secret(key) or _names_secret(found.written)):
+    secret = owner.is_secret(key) or _names_secret(found.written)
+    if found.source == "global" and workspace_agent and secret:
         place = settings_words.agents_place(settings)
         reason = "an agent that lies in the workspace is not given the installation's secrets"
         return Value(None, f"{reason}; in {place} it gets them")
@@ -105,7 +107,7 @@ def command_value(owner: Owner, key: str, settings: Settings, *, workspace_agent
         return Value(None, _why_missing(missing, owner, found, settings))
     if found.source == "workspace" and not _HARMLESS.match(value):
         return Value(None, "the workspace's value holds characters that mean something to a shell")
-    return Value(value)
+    return Value(value, is_secret=secret)
 
 
 def held(owner: Owner, key: str, settings: Settings) -> Held:

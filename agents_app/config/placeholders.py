@@ -20,6 +20,8 @@ _SKILL = re.compile(rf"{_BRACES}|(\\?)\$(ARGUMENTS\b|[1-9](?!\w|[.,]\d))|\\\$(?=
 _PARAM = re.compile(r"([\w-]+)\.params\.([\w-]+(?:\.[\w-]+)*)\Z")
 _TOKEN = re.compile(r"\"([^\"]*)\"|“([^”]*)”|'([^']*)'(?=\s|\Z)|(\S+)")
 
+_LEAST_HIDDEN = 4  # characters: a shorter value is found everywhere, and is no secret
+
 OwnerLookup = Callable[[str], Owner | None]
 
 
@@ -79,19 +81,42 @@ def split_args(args: str) -> list[str]:
 
 def command_values(
     skills: Sequence[Skill], agent: AgentConfig, settings: Settings, own: Owner | None = None
-) -> Callable[[str], str]:
-    """The function that fills `{{<id>.params.<key>}}` into a command that is about to run.
+) -> "CommandValues":
+    """What fills `{{<id>.params.<key>}}` into a command that is about to run.
 
     Only the params of these skills, which are in effect, and of the agent itself; the rest keeps its braces. `own`: the
     agent as an owner, when it declares some.
     """
-    value = command_lookup(skills, agent, settings, own)
+    return CommandValues(command_lookup(skills, agent, settings, own))
 
-    def filled(found: re.Match[str]) -> str:
-        text = value(found.group(1)).text
-        return found.group(0) if text is None else text
 
-    return lambda text: _PLACEHOLDER.sub(filled, text) if "{{" in text else text
+class CommandValues:
+    """Fills params into commands, and knows the secrets among them again in what commands answer.
+
+    A command can still show a secret in another shape; what it prints as it was given does not reach the conversation.
+    """
+
+    def __init__(self, lookup: Callable[[str], Value]):
+        self._lookup = lookup
+        self._secrets: dict[str, str] = {}  # by value: the placeholder it was filled in for
+
+    def __call__(self, text: str) -> str:
+        """The text with every param that has a value filled in."""
+        return _PLACEHOLDER.sub(self._filled, text) if "{{" in text else text
+
+    def hide(self, text: str) -> str:
+        """The text with secrets that were filled in as the placeholders they stood for."""
+        for value in sorted(self._secrets, key=len, reverse=True):
+            text = text.replace(value, self._secrets[value])
+        return text
+
+    def _filled(self, found: re.Match[str]) -> str:
+        value = self._lookup(found.group(1))
+        if value.text is None:
+            return found.group(0)
+        if value.is_secret and len(value.text) >= _LEAST_HIDDEN:
+            self._secrets[value.text] = found.group(0)
+        return value.text
 
 
 def command_lookup(

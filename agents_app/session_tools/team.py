@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.conf import settings
 
@@ -22,6 +22,9 @@ from halo_project.database import db
 from halo_project.errors import BadRequest, HaloError
 from halo_project.real_paths import is_inside
 from sessions_app.events import ChildReported, ChildStarted
+
+if TYPE_CHECKING:
+    from agents_app.in_force import InForce
 
 TASK_CHARS = 200
 OUTPUT_CHARS = 3500  # of one part: less than a result may hold, however much of it JSON has to escape
@@ -225,7 +228,7 @@ class QueryAgent(SessionTool):
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
         agent = await _colleague(self._held, self._agent, args["agent_id"])
-        tools = await asyncio.to_thread(_usable_tools, agent, self._held)
+        tools = await asyncio.to_thread(_usable_tools, agent, self._in_force)
         parts = [
             f"# Agent: {agent.name}",
             f"**Description:** {agent.description}" if agent.description else "",
@@ -253,13 +256,13 @@ async def _colleague(held: HeldSession, agent: AgentConfig, agent_id: str) -> Ag
     return found
 
 
-def _usable_tools(agent: AgentConfig, held: HeldSession) -> list[str]:
+def _usable_tools(agent: AgentConfig, given: "InForce") -> list[str]:
     """What it would hold if it were started from here: by its model's eyes and by this session's access level."""
     try:
-        vision = choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, held.workspace).vision
+        vision = choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, given.place.workspace).vision
     except HaloError:  # it cannot be started now, which is told when that is tried
         vision = agent.image is not False
-    return list(tools_for(agent.tools, access=held.session.access_level, vision=vision))
+    return list(tools_for(agent.tools, access=given.place.access, vision=vision, sandboxed=given.sandboxed))
 
 
 def _working_dir(asked_for: str | None, workspace: Path) -> Path | None:

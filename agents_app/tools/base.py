@@ -4,12 +4,13 @@ The frame checks the arguments and turns problems into results; which tools ther
 text may hold is `result`. An unexpected exception is not caught here: the engine logs it and tells the model.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-from agents_app.tools.problems import ToolProblem, failure_of
+from agents_app.tools.problems import ToolFailure, ToolProblem, failure_of
 from agents_app.tools.result import MODEL_CHARS, UI_CHARS, clean_text
 from agents_app.tools.schema import checked_input
 from halo_project.env import child_environment
@@ -32,6 +33,7 @@ class ToolLimits:
     file_edit_bytes: int = 64 * 1024 * 1024
     file_list_entries: int = 500
     glob_matches: int = 5_000
+    file_seconds: float = 30.0
     model_chars: int = MODEL_CHARS
     ui_chars: int = UI_CHARS
 
@@ -104,7 +106,7 @@ class ToolContext:
     For the levels below full: sandboxed: commands can be run in a sandbox here; without one they are refused.
     other_workspaces: folders of the installation's other workspaces, which are hidden. private_addresses: `web_fetch`
     may reach addresses that are not public. fill_in: puts a skill's parameters into a command line, so that a key need
-    not stand in the conversation.
+    not stand in the conversation; hide: takes what was filled in out of a result again.
     """
 
     workspace: Path
@@ -122,6 +124,7 @@ class ToolContext:
     other_workspaces: tuple[Path, ...] = ()
     private_addresses: bool = False
     fill_in: Callable[[str], str] = field(default=_as_it_is, repr=False)
+    hide: Callable[[str], str] = field(default=_as_it_is, repr=False)
 
 
 class Tool(Protocol):
@@ -147,6 +150,7 @@ class BaseTool:
     name: ClassVar[str]
     input_schema: ClassVar[dict[str, Any]]
     summary: ClassVar[str] = ""
+    is_limited: ClassVar[bool] = False  # ended after `file_seconds`: what it looks through may be without end
 
     def __init__(self, limits: ToolLimits | None = None):
         self.limits = limits or ToolLimits()
@@ -156,16 +160,23 @@ class BaseTool:
         return self.summary
 
     async def run(self, input: dict[str, Any], context: ToolContext) -> ToolResult:
+        limit = context.limits.file_seconds if self.is_limited else None
         try:
-            answer = await self.call(checked_input(self.name, self.input_schema, input), context)
+            async with asyncio.timeout(limit):
+                answer = await self.call(checked_input(self.name, self.input_schema, input), context)
         except ToolProblem as problem:
-            return ToolResult(clean_text(problem.text()), is_error=True)
+            return _failed(problem, context)
+        except TimeoutError as error:
+            return _failed(ToolFailure(f"Error: {self.name} was ended after {limit or 0:g} seconds: {error}"), context)
         except OSError as error:
-            failure = failure_of(error, self.name, str(error.filename or ""))
-            return ToolResult(clean_text(failure.text()), is_error=True)
+            return _failed(failure_of(error, self.name, str(error.filename or "")), context)
         result = ToolResult(answer) if isinstance(answer, str) else answer
-        return replace(result, text=clean_text(result.text))
+        return replace(result, text=clean_text(context.hide(result.text)))
 
     async def call(self, args: dict[str, Any], context: ToolContext) -> str | ToolResult:
         """The text of the result, or all of it where there is more."""
         raise NotImplementedError
+
+
+def _failed(problem: ToolProblem, context: ToolContext) -> ToolResult:
+    return ToolResult(clean_text(context.hide(problem.text())), is_error=True)

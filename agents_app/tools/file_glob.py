@@ -18,6 +18,7 @@ class FileGlob(BaseTool):
     """The pattern may be meant from the workspace or from `path`: both are tried."""
 
     name = "glob"
+    is_limited = True
     summary = (
         "Find files by a name pattern such as `**/*.py`, `src/**/*.{ts,tsx}` or `*.json`. Returns their paths from the "
         "workspace, sorted. Matches files only: to see whether a folder is there, look for what is in it "

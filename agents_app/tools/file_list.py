@@ -15,6 +15,7 @@ class FileList(BaseTool):
     """One level, or the whole tree with each folder's content right after it."""
 
     name = "file_list"
+    is_limited = True
     input_schema: ClassVar[dict[str, Any]] = {
         "type": "object",
         "properties": {

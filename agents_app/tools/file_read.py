@@ -19,6 +19,7 @@ class FileRead(BaseTool):
     """Refuses a big file unless the call names a range; reads any size with one."""
 
     name = "file_read"
+    is_limited = True
     input_schema: ClassVar[dict[str, Any]] = {
         "type": "object",
         "properties": {
@@ -66,7 +67,9 @@ def _numbered(found: LineRange, first: int) -> str:
     rows = [f"{first + index:>{width}}\t{_text(line)}" for index, line in enumerate(found.lines)]
     if found.cut:
         rows.append(f"... cut: these lines hold more than {megabytes(_MAX_BYTES)}; ask for fewer.")
-    if last < found.total:
+    if found.more:
+        rows.append(f"... more than {found.total - last} lines follow: continue with offset={last + 1}.")
+    elif last < found.total:
         rows.append(f"... {found.total - last} more line(s): continue with offset={last + 1}.")
     return "\n".join(rows)
 

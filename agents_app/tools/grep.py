@@ -118,19 +118,24 @@ async def _run(search: Search, place: _Place, target: Target, most: int, context
         raise ToolFailure(f"Error: the search ended by itself (code {outcome.returncode}); nothing is known.")
     if matches.full:
         notes.append(f"… [stopped at {most} matches: use a narrower pattern or path, or a higher max_results]")
-    found = await in_thread(_allowed, target, place, matches.found[:most])
+    found, left_out = await in_thread(_allowed, target, place, matches.found[:most])
+    if left_out:
+        notes.append(f"[{left_out} file(s) with matches were left out: this session may not open them]")
     prefix = shown_prefix(place.folder, context)
     rows = [f"{prefix}{path}:{text}" for path, text in found]
     return "\n".join([*(rows or [_none(search.pattern)]), *notes])
 
 
-def _allowed(cancelled: Cancelled, target: Target, place: _Place, found: _Found) -> _Found:
-    """Without what `file_read` would refuse below full access; the searchers know less of what is hidden."""
+def _allowed(cancelled: Cancelled, target: Target, place: _Place, found: _Found) -> tuple[_Found, int]:
+    """Without what `file_read` would refuse below full access, as the searchers know less of what is hidden; and how
+    many files that were."""
     if target.root is None:
-        return found
-    paths = {path for path, _ in found}
-    refused = {path for path in paths if not _opens(replace(target, path=os.path.join(place.folder, path)))}
-    return [(path, text) for path, text in found if path not in refused]
+        return found, 0
+    refused = set()
+    for path in dict.fromkeys(path for path, _ in found):
+        if cancelled or not _opens(replace(target, path=os.path.join(place.folder, path))):
+            refused.add(path)
+    return [(path, text) for path, text in found if path not in refused], len(refused)
 
 
 def _opens(target: Target) -> bool:

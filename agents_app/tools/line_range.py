@@ -5,18 +5,22 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 _CHUNK = 256 * 1024
+# Bytes behind the range that are gone through to say how many lines follow; a disk image has no end worth waiting for.
+_COUNTED_BEYOND = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
     """lines: from the first wanted one on. total: lines in the whole file; what follows a last "\\n" counts as one.
 
-    cut: True when the range held more than the byte limit and its rest was left out.
+    cut: True when the range held more than the byte limit and its rest was left out. more: True when the file goes on
+    beyond what was counted, so that `total` is the least that it has.
     """
 
     lines: list[bytes]
     total: int
     cut: bool
+    more: bool = False
 
 
 def read_range(
@@ -27,7 +31,12 @@ def read_range(
     kept, cut = 0, False
     number = 1
     open_line = False
+    beyond = 0
     for chunk in _chunks(file, cancelled):
+        if number >= first + count:
+            beyond += len(chunk)
+            if beyond > _COUNTED_BEYOND:
+                return LineRange(lines, number, cut, more=True)
         breaks = chunk.count(b"\n")
         if number + breaks < first or number >= first + count:
             number += breaks

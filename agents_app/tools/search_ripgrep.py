@@ -10,6 +10,7 @@ for every search.
 from __future__ import annotations
 
 import os
+import resource
 import select
 import sys
 from time import monotonic
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from agents_app.tools.search_confirm import Rows
 
 OUT_OF_TIME = 3
+_MEMORY_BYTES = 1024 * 1024 * 1024  # ripgrep holds a whole line, and a file may be one
 _CROWD = 1_000
 _CHUNK = 256 * 1024
 _COMPLAINT_BYTES = 64 * 1024
@@ -38,6 +40,7 @@ def main() -> int:
     Exit code 0 found, 1 not found, 2 something could not be searched, 3 the time was up: what was found is written.
     """
     most, seconds, target, follow, masked, *command = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))  # inherited by ripgrep
     inodes = [tuple(map(int, pair.split(":"))) for pair in masked.split()]
     race = _Race(monotonic() + float(seconds))
     try:

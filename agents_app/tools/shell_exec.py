@@ -96,7 +96,7 @@ class _Run:
         except OSError as error:
             raise _not_started(error, self._context) from error
         except asyncio.CancelledError:
-            self._context.leave_output(self._output())
+            self._context.leave_output(self._context.hide(self._output()))
             raise
         if self._filled != self._command:  # a command line that is shown must not tell what was filled in
             outcome = replace(outcome, survivors=tuple(" ".join(each.split()[:2]) for each in outcome.survivors))

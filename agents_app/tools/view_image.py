@@ -15,6 +15,7 @@ class ViewImage(BaseTool):
     """What the file is counts, not its name: vendors refuse an image whose media type is another than it says."""
 
     name = "view_image"
+    is_limited = True
     summary = (
         "Look at an image file: it is given to you as an image, not as text. Takes PNG, JPEG, GIF and WebP, at most "
         "5 MB and 8000 pixels a side; make a smaller copy of a bigger one first. The text of the result names its "

@@ -23,6 +23,9 @@ class Found:
     is_file: bool
 
 
+_DEEPEST = 200  # levels: each holds a descriptor
+
+
 class Wanted(Protocol):
     """What of one folder is wanted: a `globs.Branch`."""
 
@@ -54,7 +57,8 @@ def walk(
 ) -> Generator[Found, None, None]:
     """Everything wanted below the folder (an open descriptor, closed at the end). `hidden` gets relative paths.
 
-    A folder below that cannot be read is passed over. Ends early when `cancelled` says so.
+    A folder below that cannot be read is passed over, and what is deeper than anybody nests folders. Ends early when
+    `cancelled` says so.
     """
     levels: list[_Level] = []
     try:
@@ -70,7 +74,7 @@ def walk(
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
             yield Found(path, is_folder, entry.is_file(follow_symlinks=False))
-            if is_folder and recursive:
+            if is_folder and recursive and len(levels) < _DEEPEST:
                 _descend(levels, entry.name, skip)
     finally:
         for level in levels:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Check = Callable[[httpx2.URL], Awaitable[None]]
 
 _MAX_REDIRECTS = 5
+_READING = ("GET", "HEAD", "OPTIONS")
+_FOR_ANYBODY = frozenset({"accept", "accept-language", "accept-encoding", "user-agent"})
 _HEADERS = {"User-Agent": "Mozilla/5.0 (compatible; Halo web_fetch)", "Accept": "*/*"}
 
 
@@ -50,10 +52,15 @@ class WebFetch(BaseTool):
     async def call(self, args: dict[str, Any], context: ToolContext) -> str:
         if context.access == "readonly" and not context.sandboxed:
             raise ToolFailure("Error: not fetched: this session may only read files.")
+        if context.access != "full" and not context.rules.network:
+            raise ToolFailure("Error: not fetched: sessions with limited access have no network here.")
+        method = args.get("method", "GET").strip().upper()
+        if context.access == "readonly" and method not in _READING:
+            raise ToolFailure(f"Error: not sent: this session may only read, and {method} changes something.")
         url = args["url"].strip()
         filled = clean_input(context.fill_in(url))
         headers = _headers(args, context.fill_in)
-        request = Wanted(filled, args.get("method", "GET").strip().upper(), headers, url, filled != url)
+        request = Wanted(filled, method, headers, url, filled != url)
         seconds = context.limits.web_fetch_timeout_s
         tls = await in_thread(_tls)
         try:
@@ -134,10 +141,19 @@ async def _follow(
         try:
             if response.next_request is None:
                 return await _shown(response, most, redirected=hop > 0)
-            request = response.next_request
+            request = _redirected(request, response.next_request, wanted)
         finally:
             await response.aclose()
     raise ToolFailure(f"Error: more than {_MAX_REDIRECTS} redirects, the last to {request.url}")
+
+
+def _redirected(before: "httpx2.Request", after: "httpx2.Request", wanted: Wanted) -> "httpx2.Request":
+    """The next request. What the model gave as headers was for the first server, and may hold a key."""
+    if (before.url.scheme, before.url.host, before.url.port) != (after.url.scheme, after.url.host, after.url.port):
+        for name in wanted.headers:
+            if name.lower() not in _FOR_ANYBODY:
+                after.headers.pop(name, None)
+    return after
 
 
 async def _shown(response: "httpx2.Response", most: int, *, redirected: bool) -> str:
