@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -188,3 +189,20 @@ async def test_S20_a_name_that_is_no_utf8_is_shown_without_surrogates(bench: Ben
 async def test_undecodable_content_and_nul_are_shown_as_replacement_characters(bench: Bench) -> None:
     bench.put("f", b"a\xffb\0c")
     assert await bench.text("file_read", path="f") == "1\ta\ufffdb\ufffdc"
+
+
+async def test_the_end_of_a_file_without_end_is_not_looked_for(bench: Bench) -> None:
+    path = bench.put("disk.img", "first\nsecond\n")
+    os.truncate(path, 1 << 42)
+    begun = time.monotonic()
+    text = await bench.text("file_read", path="disk.img", offset=1, limit=1)
+    assert text.startswith("1\tfirst\n... more than ") and time.monotonic() - begun < 10
+
+
+async def test_a_tool_that_looks_through_files_ends(bench: Bench) -> None:
+    path = bench.put("disk.img", "first\n")
+    os.truncate(path, 1 << 42)
+    begun = time.monotonic()
+    hasty = bench.within(file_seconds=0.3)
+    assert "file_read was ended after 0.3 seconds" in await hasty.error("file_read", path="disk.img", offset=9)
+    assert time.monotonic() - begun < 5

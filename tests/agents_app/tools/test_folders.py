@@ -1,6 +1,8 @@
 """file_list and glob: order, skips, limits, links."""
 
 import asyncio
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,17 @@ async def test_a_long_walk_stops_when_its_caller_is_cancelled(bench: Bench) -> N
     async with asyncio.timeout(10):
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+async def test_a_tree_that_nobody_would_make_by_hand_is_walked_to_a_depth(bench: Bench) -> None:
+    """Each level holds a descriptor of the process open."""
+    place = os.open(bench.workspace, os.O_RDONLY)
+    for _ in range(1_500):
+        os.mkdir("d", dir_fd=place)
+        above, place = place, os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(above)
+    os.close(place)
+    bench.put("d/near.txt", "")
+    begun, before = time.monotonic(), len(os.listdir("/proc/self/fd"))
+    assert await bench.text("glob", pattern="**/*.txt") == "d/near.txt"
+    assert time.monotonic() - begun < 5 and len(os.listdir("/proc/self/fd")) <= before + 2

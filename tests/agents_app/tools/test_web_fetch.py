@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from agents_app.tools import web_address
+from agents_app.tools.base import SandboxRules
 from agents_app.tools.web_address import is_public
 from agents_app.tools.web_body import decode, read_head
 from tests.agents_app.tools.conftest import Bench
@@ -36,6 +37,9 @@ PAGES: dict[str, tuple[str, bytes]] = {
 
 class Handler(http.server.BaseHTTPRequestHandler):
     """Pages above, echo, redirects and the ways a server can be difficult."""
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_GET(self) -> None:
         path = self.path
@@ -343,3 +347,31 @@ async def test_P10_a_body_that_comes_byte_by_byte_is_the_same_text() -> None:
 
     head, more = await read_head(single(), "gzip", 1000)
     assert decode(head, "text/plain") == "多个 bytes 😀" and not more
+
+
+async def test_a_header_stays_with_the_server_it_was_for(bench: Bench, base: str, server: Server) -> None:
+    port = server.server_address[1]
+    PAGES_TO["/elsewhere"] = f"http://localhost:{port}/plain"
+    headers = {"X-Api-Key": "k3y", "Authorization": "Bearer k3y", "Cookie": "k3y", "Accept-Language": "de"}
+    await bench.text("web_fetch", url=f"{base}/elsewhere", headers=headers)
+    (_, _, first), (_, path, second) = server.seen  # type: ignore[attr-defined]
+    assert list(first.values()).count("k3y") == 2 and path == "/plain"
+    assert "k3y" not in str(second) and second["Accept-Language"] == "de"
+    PAGES_TO["/here"] = "/plain"
+    await bench.text("web_fetch", url=f"{base}/here", headers=headers)
+    assert server.seen[-1][2]["X-Api-Key"] == "k3y", "another page of the same server"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("level", ["workspace", "readonly"])
+async def test_without_a_network_nothing_is_fetched(bench: Bench, base: str, server: Server, level) -> None:
+    closed = bench.having(access=level, sandboxed=True, rules=SandboxRules(network=False))
+    assert "no network" in await closed.error("web_fetch", url=base + "/plain")
+    assert server.seen == []  # type: ignore[attr-defined]
+
+
+async def test_readonly_sends_nothing(bench: Bench, base: str, server: Server) -> None:
+    reading = bench.having(access="readonly", sandboxed=True)
+    assert "may only read" in await reading.error("web_fetch", url=base + "/plain", method="post")
+    assert server.seen == []  # type: ignore[attr-defined]
+    await reading.text("web_fetch", url=base + "/plain", method="head")
+    assert [method for method, _, _ in server.seen] == ["HEAD"]  # type: ignore[attr-defined]
