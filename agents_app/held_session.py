@@ -105,6 +105,7 @@ class HeldSession:
         self.control = control
         self.own_controls = {row.pk for row in batch.controls}
         self.kick = None
+        self.in_force = None
         self.after_interrupt = bool(batch.interrupts) or self.yielded
 
     def kick_row(self, result: RoundResult | None) -> Callable[[AgentSession, SessionRun], None]:

@@ -1,8 +1,8 @@
 """What is in force for a session right now: its agent, model, skills, settings, tools and prompt.
 
 Asked by the runner for every round, so that an edited file, a new key or another access level counts from the next one
-on, and by whoever wants to look at the prompt. First what the rows say (`place_of`, inside `db()`), then what the
-files say (`in_force`, in a thread).
+on, and by whoever wants to look at the prompt. First what the rows say (`circumstances_of`, inside `db()`), then what
+the files say (`in_force`, in a thread).
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from sessions_app.models import AgentSession, Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Circumstances:
     """Where an agent is at work. workspace: the folder its tools work on. root: no sub-agent's session."""
 
     agent_id: str
@@ -81,7 +81,7 @@ class InForce(Outfit):
     fill_in: puts the parameters of skills into a command line.
     """
 
-    place: Place
+    circumstances: Circumstances
     choice: ModelChoice
     general: General
     settings: Settings = field(repr=False)
@@ -91,22 +91,22 @@ class InForce(Outfit):
     @cached_property
     def skill_values(self) -> SkillValues:
         """Reads files: for a thread."""
-        place = self.place
+        given = self.circumstances
         return skill_values(
             self.skills,
             self.agent,
-            place.workspace,
+            given.workspace,
             django_settings.HALO_HOME,
             self.settings,
             now=self.at,
-            working_dir=place.working_dir,
+            working_dir=given.working_dir,
         )
 
 
-def place_of(session: AgentSession) -> Place:
-    """The place of a session by its row, as it is at this moment. Inside `db()`."""
+def circumstances_of(session: AgentSession) -> Circumstances:
+    """Those of a session by its row, as it is at this moment. Inside `db()`."""
     workspace = Path(session.run_workspace or session.workspace.path)
-    return Place(
+    return Circumstances(
         session.agent_id,
         workspace,
         access=level_now(session),
@@ -118,9 +118,9 @@ def place_of(session: AgentSession) -> Place:
     )
 
 
-def new_place(agent_id: str, workspace: Path, workspace_pk: int | None, *, root: bool) -> Place:
+def circumstances_to_come(agent_id: str, workspace: Path, workspace_pk: int | None, *, root: bool) -> Circumstances:
     """Of a session that would begin now, at full access; the folder may never have been opened. Inside `db()`."""
-    return Place(
+    return Circumstances(
         agent_id,
         workspace,
         root=root,
@@ -129,17 +129,17 @@ def new_place(agent_id: str, workspace: Path, workspace_pk: int | None, *, root:
     )
 
 
-def in_force(place: Place) -> InForce:
+def in_force(given: Circumstances) -> InForce:
     """Raises AgentNotFound, AgentInvalid, what `choose_model` raises, and ConfigFileInvalid. Reads files."""
-    home, lookup, workspace = django_settings.HALO_HOME, django_settings.HALO.lookup, place.workspace
-    agent = load_agent(place.agent_id, workspace, home)
+    home, lookup, workspace = django_settings.HALO_HOME, django_settings.HALO.lookup, given.workspace
+    agent = load_agent(given.agent_id, workspace, home)
     choice = choose_model(agent, home, lookup, workspace)
     general, now = live_settings.of_workspace(workspace), utcnow()
-    held = outfit(agent, place, limits_of(general), now, vision=choice.vision)
+    held = outfit(agent, given, limits_of(general), now, vision=choice.vision)
     values = load_settings(home, lookup, workspace)
     return InForce(
         **{part.name: getattr(held, part.name) for part in fields(held)},
-        place=place,
+        circumstances=given,
         choice=choice,
         general=general,
         settings=values,
@@ -148,24 +148,24 @@ def in_force(place: Place) -> InForce:
     )
 
 
-def outfit(agent: AgentConfig, place: Place, limits: ToolLimits, now: datetime, *, vision: bool) -> Outfit:
+def outfit(agent: AgentConfig, given: Circumstances, limits: ToolLimits, now: datetime, *, vision: bool) -> Outfit:
     """`vision`: whether the model that answers sees images. Raises ConfigFileInvalid. Reads files."""
-    sandboxed = place.access != "full" and sandbox_trial().program is not None
-    tools = tools_for(agent.tools, limits, place.access, vision=vision, sandboxed=sandboxed)
-    listed = listed_skills(agent, place.disabled_skills, place.workspace)
-    skills = reachable(listed, place.access)
-    kinds = session_tool_kinds(agent, skills, root=place.root, access=place.access)
+    sandboxed = given.access != "full" and sandbox_trial().program is not None
+    tools = tools_for(agent.tools, limits, given.access, vision=vision, sandboxed=sandboxed)
+    listed = listed_skills(agent, given.disabled_skills, given.workspace)
+    skills = reachable(listed, given.access)
+    kinds = session_tool_kinds(agent, skills, root=given.root, access=given.access)
     sections = prompt_sections(
         agent,
-        place.workspace,
+        given.workspace,
         django_settings.HALO_HOME,
-        root=place.root,
+        root=given.root,
         tools=[*tools.values(), *kinds],
         now=now,
-        working_dir=place.working_dir,
+        working_dir=given.working_dir,
         env_lookup=django_settings.HALO.lookup,
         skills=skill_lines(skills),
-        disabled=place.disabled_agents,
+        disabled=given.disabled_agents,
     )
     return Outfit(agent, limits, sandboxed, tools, kinds, skills, listed, sections)
 

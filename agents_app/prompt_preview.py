@@ -10,7 +10,7 @@ from django.conf import settings
 from agents_app.config.agents import AgentConfig, load_agent
 from agents_app.config.model_choice import choose_model
 from agents_app.config.prompt import RULE_LINE, Section, join_sections
-from agents_app.in_force import Place, new_place, outfit, place_of
+from agents_app.in_force import Circumstances, circumstances_of, circumstances_to_come, outfit
 from agents_app.tools.base import ToolLimits
 from halo_project.clock import utcnow
 from halo_project.errors import BadRequest, HaloError
@@ -52,17 +52,17 @@ def preview(agent_id: str, project: str, session_id: str | None = None, *, root:
         session = get_session(project, session_id)
         if session.agent_id != agent_id:
             raise BadRequest(f"This session is of the agent '{session.agent_id}'.", code="agent_mismatch")
-        return _assembled(place_of(session))
+        return _assembled(circumstances_of(session))
     workspace = resolve_workspace(project)
     known = find_workspace(str(workspace))
-    return _assembled(new_place(agent_id, workspace, known.pk if known else None, root=root))
+    return _assembled(circumstances_to_come(agent_id, workspace, known.pk if known else None, root=root))
 
 
-def _assembled(place: Place) -> PromptPreview:
-    agent = load_agent(place.agent_id, place.workspace, settings.HALO_HOME)
-    vision, model_error = _vision(agent, place.workspace)
-    held = outfit(agent, place, ToolLimits(), utcnow(), vision=vision)
-    return PromptPreview(agent.agent_id, place.root, held.sections, model_error)
+def _assembled(given: Circumstances) -> PromptPreview:
+    agent = load_agent(given.agent_id, given.workspace, settings.HALO_HOME)
+    vision, model_error = _vision(agent, given.workspace)
+    held = outfit(agent, given, ToolLimits(), utcnow(), vision=vision)
+    return PromptPreview(agent.agent_id, given.root, held.sections, model_error)
 
 
 def _vision(agent: AgentConfig, workspace: Path) -> tuple[bool, str | None]:

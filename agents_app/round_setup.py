@@ -13,7 +13,7 @@ from agents_app.engine.compactor import CompactionRules
 from agents_app.engine.loop import RoundSetup
 from agents_app.engine.retry import RetryPolicy
 from agents_app.held_session import HeldSession
-from agents_app.in_force import InForce, in_force, place_of
+from agents_app.in_force import InForce, circumstances_of, in_force
 from agents_app.runtimes.base import ModelRequest, ToolSpec
 from agents_app.runtimes.clients import Limits
 from agents_app.runtimes.registry import create_runtime
@@ -26,9 +26,9 @@ from sessions_app.events import ContextSent
 
 async def prepare_round(held: HeldSession, shutting_down: Callable[[], bool]) -> RoundSetup:
     """Raises AgentNotFound, AgentInvalid, ProviderKeyMissing and what settings files can be wrong with."""
-    place = await db(place_of, held.session)
-    held.session.access_level = place.access
-    held.in_force = given = await asyncio.to_thread(in_force, place)
+    circumstances = await db(circumstances_of, held.session)
+    held.session.access_level = circumstances.access
+    held.in_force = given = await asyncio.to_thread(in_force, circumstances)
     tools = {**given.tools, **session_tools(held, given)}
     return RoundSetup(
         agent_name=given.agent.name,
@@ -81,13 +81,13 @@ def _tool_context(held: HeldSession, given: InForce, shutting_down: Callable[[],
         workspace=held.workspace,
         home=Path.home(),
         limits=given.limits,
-        access=given.place.access,
+        access=given.circumstances.access,
         processes=held.processes,
         shutting_down=shutting_down,
         halo_home=settings.HALO_HOME.home,
         sandboxed=given.sandboxed,
         rules=sandbox_rules(given.general),
-        other_workspaces=given.place.other_workspaces,
+        other_workspaces=given.circumstances.other_workspaces,
         private_addresses=given.general.web_fetch.allow_private,
         fill_in=given.fill_in,
         hide=given.fill_in.hide,

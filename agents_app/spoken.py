@@ -3,7 +3,6 @@
 Made when a message lands, from the files as they are then. The page keeps the words as they were typed.
 """
 
-import logging
 from dataclasses import dataclass, field, replace
 
 from agents_app.config.scope_text import with_scopes
@@ -11,8 +10,6 @@ from agents_app.held_session import HeldSession
 from agents_app.skill_commands import Refusal, expand
 from halo_project.errors import HaloError
 from sessions_app.models import QueuedMessage
-
-logger = logging.getLogger(__name__)
 
 # Messages that people, or schedules of theirs, wrote. What agents send one another is taken as it is.
 _SPOKEN = (QueuedMessage.Kind.PERSON, QueuedMessage.Kind.CRON)
@@ -50,7 +47,7 @@ def _for_model(held: HeldSession, text: str) -> tuple[str, tuple[str, ...]]:
     given = held.in_force
     if given is None or not scoped.words.startswith("/"):
         return scoped.text, scoped.problems
-    opened = expand(scoped.words, given.listed_skills, given.place.access, given.skill_values)
+    opened = expand(scoped.words, given.listed_skills, given.circumstances.access, given.skill_values)
     if isinstance(opened, Refusal):
         return scoped.text, (*scoped.problems, opened.message)
     if opened is None:

@@ -259,10 +259,10 @@ async def _colleague(held: HeldSession, agent: AgentConfig, agent_id: str) -> Ag
 def _usable_tools(agent: AgentConfig, given: "InForce") -> list[str]:
     """What it would hold if it were started from here: by its model's eyes and by this session's access level."""
     try:
-        vision = choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, given.place.workspace).vision
+        vision = choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, given.circumstances.workspace).vision
     except HaloError:  # it cannot be started now, which is told when that is tried
         vision = agent.image is not False
-    return list(tools_for(agent.tools, access=given.place.access, vision=vision, sandboxed=given.sandboxed))
+    return list(tools_for(agent.tools, access=given.circumstances.access, vision=vision, sandboxed=given.sandboxed))
 
 
 def _working_dir(asked_for: str | None, workspace: Path) -> Path | None:

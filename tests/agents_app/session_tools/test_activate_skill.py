@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agents_app.held_session import HeldSession
-from agents_app.in_force import Place, in_force
+from agents_app.in_force import Circumstances, in_force
 from agents_app.session_tools import session_tools
 from agents_app.tools.base import ToolContext, ToolResult
 from agents_app.tools.problems import WARN_MARKER
@@ -31,7 +31,7 @@ def skills(home: HomeLayout) -> Path:
 def tools(home: HomeLayout, workspace: Path, *names: str) -> dict[str, Any]:
     write_agent(home.global_agents / "aide", name="Aide", skills=list(names))
     held = HeldSession.__new__(HeldSession)  # nothing of a session is asked for here but what is in force in it
-    held.in_force = in_force(Place("aide", workspace, working_dir=workspace / "src"))
+    held.in_force = in_force(Circumstances("aide", workspace, working_dir=workspace / "src"))
     return session_tools(held, held.in_force)
 
 
