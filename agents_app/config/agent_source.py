@@ -53,7 +53,7 @@ def agent_folder(agent_id: str, place: Place) -> Path:
 def read_content(path: Path, most: int) -> FileContent:
     """Raises ConfigFileInvalid for what cannot be shown as text."""
     try:
-        data = path.read_bytes() if path.is_file() else None
+        data = _read_at_most(path, most + 1) if path.is_file() else None
     except OSError as error:
         raise ConfigFileInvalid(path, f"it cannot be read ({error.strerror}).") from error
     if data is None:
@@ -65,6 +65,11 @@ def read_content(path: Path, most: int) -> FileContent:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigFileInvalid(path, "this file is not UTF-8 text.", line=line) from error
+
+
+def _read_at_most(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(most)
 
 
 def encoded(text: str, most: int) -> bytes:

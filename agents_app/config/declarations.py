@@ -12,7 +12,7 @@ from typing import cast
 
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.fields import Fields
-from agents_app.config.files import FileCache
+from agents_app.config.files import SMALL_FILE_BYTES, FileCache
 from agents_app.config.setting_field import Kind, SettingField, Type, scalar_text
 from agents_app.config.yaml_file import parse_document
 
@@ -156,4 +156,4 @@ def _options(block: Fields) -> tuple[str, ...]:
 
 
 NONE = Declarations()
-_FILES: FileCache[Declarations] = FileCache(_parse)
+_FILES: FileCache[Declarations] = FileCache(_parse, SMALL_FILE_BYTES)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
+_MOST_IGNORED = 20  # sentences about one block: each is looked for among the known names
+
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """` Did you mean …?` where a known name is near, else nothing."""
@@ -146,8 +148,10 @@ class Fields:
 
     def ignored(self, known: Sequence[str]) -> tuple[str, ...]:
         """A sentence for each of the unknown keys, with its line and the name that was meant, where one is near."""
-        return tuple(
+        unknown = [key for key in self._values if key not in known]
+        told = [
             f"{self.line_of(key)}`{self.label(key)}` is not a field Halo knows; it is ignored.{suggestion(key, known)}"
-            for key in self._values
-            if key not in known
-        )
+            for key in unknown[:_MOST_IGNORED]
+        ]
+        more = len(unknown) - len(told)
+        return (*told, f"{more:,} more fields are ignored.") if more else tuple(told)

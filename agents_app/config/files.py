@@ -18,7 +18,9 @@ from halo_project.clock import now_ms
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 MAX_FILE_BYTES = 2 * 1024 * 1024
+SMALL_FILE_BYTES = 256 * 1024  # of what is YAML and may come with any workspace
 MAX_ENTRIES = 1024
+MAX_CACHED_BYTES = 64 * 1024 * 1024
 # A file changed twice within one tick of the file system's clock keeps its stamp: so young a file is read again.
 RACY_MS = 100
 
@@ -36,10 +38,14 @@ class Stamp:
 
 
 class FileCache(Generic[T]):
-    """Parsed files by path. `parse(path, data)` may raise ConfigFileInvalid, which is remembered like a value."""
+    """Parsed files by path. `parse(path, data)` may raise ConfigFileInvalid, which is remembered like a value.
 
-    def __init__(self, parse: Callable[[Path, bytes], T]):
+    most: bytes of one file. Of all files together at most MAX_CACHED_BYTES are remembered.
+    """
+
+    def __init__(self, parse: Callable[[Path, bytes], T], most: int = MAX_FILE_BYTES):
         self._parse = parse
+        self._most = most
         self._entries: dict[Path, tuple[Stamp, T | ConfigFileInvalid]] = {}
 
     def get(self, path: Path) -> T | None:
@@ -50,7 +56,7 @@ class FileCache(Generic[T]):
         known = self._entries.get(path)
         if known is not None and known[0] == stamp:
             return _value_or_raise(known[1])
-        _check_size(path, stamp)
+        self._check_size(path, stamp)
         return self._parsed(path, stamp, _read(path))
 
     def get_open(self, path: Path, descriptor: int) -> T | None:
@@ -61,7 +67,7 @@ class FileCache(Generic[T]):
         known = self._entries.get(path)
         if known is not None and known[0] == stamp:
             return _value_or_raise(known[1])
-        _check_size(path, stamp)
+        self._check_size(path, stamp)
         with open(descriptor, "rb", closefd=False) as file:
             return self._parsed(path, stamp, file.read())
 
@@ -74,11 +80,14 @@ class FileCache(Generic[T]):
         _remember(self._entries, path, stamp, value)
         return _value_or_raise(value)
 
+    def _check_size(self, path: Path, stamp: Stamp) -> None:
+        if stamp.size > self._most:
+            raise ConfigFileInvalid(path, f"this file is larger than {_size(self._most)}; make it shorter.")
 
-def _check_size(path: Path, stamp: Stamp) -> None:
-    if stamp.size > MAX_FILE_BYTES:
-        megabytes = MAX_FILE_BYTES // 1024 // 1024
-        raise ConfigFileInvalid(path, f"this file is larger than {megabytes} MB; make it shorter.")
+
+def _size(number: int) -> str:
+    megabytes = number // 1024 // 1024
+    return f"{megabytes} MB" if megabytes else f"{number // 1024} KB"
 
 
 def _value_or_raise(value: T | ConfigFileInvalid) -> T:
@@ -138,7 +147,8 @@ def _remember(known: dict[Path, tuple[Stamp, T]], path: Path, stamp: Stamp, valu
     # The stamp was taken before the read, so a write in between makes the next look read again.
     if now_ms() - stamp.mtime_ns // 1_000_000 < RACY_MS:
         return
-    if len(known) >= MAX_ENTRIES:
+    known.pop(path, None)
+    if len(known) >= MAX_ENTRIES or sum(each.size for each, _ in known.values()) + stamp.size > MAX_CACHED_BYTES:
         known.clear()
     known[path] = (stamp, value)
 

@@ -186,4 +186,4 @@ def _verbs(fields: Fields, warnings: list[str]) -> tuple[Verb, ...]:
     return tuple(found.values())
 
 
-_FILES: FileCache[SkillFile] = FileCache(parse_skill_md)
+_FILES: FileCache[SkillFile] = FileCache(parse_skill_md, MAX_SKILL_BYTES)

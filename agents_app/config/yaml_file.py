@@ -8,14 +8,31 @@ from typing import Any
 import yaml
 
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.files import FileCache
+from agents_app.config.files import SMALL_FILE_BYTES, FileCache
 
 MAX_DEPTH = 20
 _MOST_DIGITS = 40
+_MOST_LABEL = (
+    200  # characters of a dotted path that still has its line noted: long ones times many items fill the memory
+)
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Safe values only, and no number without end: making one, or a text of it, takes time or fails."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """A merge would give keys that stand in no line of the file; no settings file needs one."""
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                problem = "merge keys (`<<:`) are not supported; write the values out"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+        super().flatten_mapping(node)
+
+
+def _refused(loader: Any, node: Any) -> object:
+    raise yaml.constructor.ConstructorError(
+        None, None, f"`!!{node.tag.rpartition(':')[2]}` values are not supported", node.start_mark
+    )
 
 
 def _number(kind: str) -> Callable[[Any, Any], object]:
@@ -31,6 +48,8 @@ def _number(kind: str) -> Callable[[Any, Any], object]:
 
 for _kind in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number(_kind))
+for _kind in ("binary", "omap", "pairs", "set"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +84,7 @@ def parse_document(path: Path, data: bytes) -> Document:
     """The values of this text, with their lines. Raises ConfigFileInvalid."""
     lines: dict[str, int] = {}
     repeated: dict[str, int] = {}
-    values = _parse(path, data, lambda node: _note_lines(node, "", lines, repeated, 1))
+    values = _parse(path, data, lambda node: _note_lines(node, "", lines, repeated))
     return Document(values, lines, repeated)
 
 
@@ -85,7 +104,7 @@ def _parse(path: Path, data: bytes, look: Callable[[yaml.Node], None]) -> dict[s
         return {}
     if not isinstance(loaded, dict):
         raise ConfigFileInvalid(path, "expected `key: value` lines at the top level.", line=1)
-    return _text_keys(path, loaded, 1)
+    return {str(key): _text_keys(value) for key, value in loaded.items()}
 
 
 def _load(path: Path, text: str, look: Callable[[yaml.Node], None]) -> object:
@@ -97,6 +116,7 @@ def _load(path: Path, text: str, look: Callable[[yaml.Node], None]) -> object:
             node = loader.get_single_node()
             if node is None:
                 return None
+            _check_depth(path, node)
             look(node)
             return loader.construct_document(node)
         finally:
@@ -128,9 +148,24 @@ def _line(error: yaml.YAMLError, text: str) -> int | None:
     return min(mark.line + 1, text.count("\n") + 1) if mark is not None else None
 
 
-def _note_lines(node: yaml.Node, label: str, lines: dict[str, int], repeated: dict[str, int], depth: int) -> None:
-    if depth > MAX_DEPTH:
-        return  # `_text_keys` refuses the file
+def _check_depth(path: Path, root: yaml.Node) -> None:
+    """Everything after this may call itself for each level."""
+    level = [root]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for node in level if isinstance(node.value, list) for inner in _inner(node)]
+        if not level:
+            return
+    line = level[0].start_mark.line + 1
+    raise ConfigFileInvalid(path, f"this YAML is nested deeper than {MAX_DEPTH} levels.", line=line)
+
+
+def _inner(node: yaml.Node) -> list[yaml.Node]:
+    return [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
+
+
+def _note_lines(node: yaml.Node, label: str, lines: dict[str, int], repeated: dict[str, int]) -> None:
+    if len(label) > _MOST_LABEL:
+        return
     if isinstance(node, yaml.MappingNode):
         own: set[str] = set()
         for key, value in node.value:
@@ -140,20 +175,17 @@ def _note_lines(node: yaml.Node, label: str, lines: dict[str, int], repeated: di
                 repeated[path] = key.start_mark.line + 1
             own.add(name)
             lines[path] = key.start_mark.line + 1
-            _note_lines(value, path, lines, repeated, depth + 1)
+            _note_lines(value, path, lines, repeated)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[f"{label}[{index}]"] = item.start_mark.line + 1
-            _note_lines(item, f"{label}[{index}]", lines, repeated, depth + 1)
+            _note_lines(item, f"{label}[{index}]", lines, repeated)
 
 
-def _text_keys(path: Path, values: dict, depth: int) -> dict[str, object]:
-    if depth > MAX_DEPTH:
-        raise ConfigFileInvalid(path, f"this YAML is nested deeper than {MAX_DEPTH} levels.")
-    return {
-        str(key): _text_keys(path, value, depth + 1) if isinstance(value, dict) else value
-        for key, value in values.items()
-    }
+def _text_keys(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _text_keys(inner) for key, inner in value.items()}
+    return [_text_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
-_DOCUMENTS: FileCache[Document] = FileCache(parse_document)
+_DOCUMENTS: FileCache[Document] = FileCache(parse_document, SMALL_FILE_BYTES)

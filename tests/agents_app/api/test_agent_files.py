@@ -1,6 +1,7 @@
 """Routes that make, change, delete and switch agents, and never leave the folder they are for."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,17 @@ class TestText:
     def test_no_other_file(self, name: str, api: Api, aide: Path) -> None:
         answer = api.client.get(f"{PATH}/aide/md/{name}", {"projectId": str(api.workspace)})
         assert answer.status_code in (400, 404)
+
+    def test_a_huge_file_is_not_read_whole(self, api: Api, aide: Path) -> None:
+        with (aide / "agent.yaml").open("wb") as file:
+            file.truncate(600 * 1024 * 1024)
+        tracemalloc.start()
+        try:
+            answer = api.call("get", "/aide/yaml", 422)
+            assert tracemalloc.get_traced_memory()[1] < 20 * 1024 * 1024
+        finally:
+            tracemalloc.stop()
+        assert "larger than 256 KB" in answer["error"]
 
     def test_too_long(self, api: Api, aide: Path) -> None:
         assert api.call("put", "/aide/md/AGENT.md", 413, content="x" * 1_100_000)["code"] == "too_large"

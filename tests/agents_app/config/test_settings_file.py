@@ -166,7 +166,7 @@ MALFORMED = [
     ("x: &a [1]\ny: *a\n", "aliases", 2),
     ("a: !!python/object/apply:os.system ['true']\n", "not valid YAML", 1),
     ("a: 2024-13-45\n", "cannot be read", None),
-    ("a: {" * 40 + "b: 1" + "}" * 40, "nested deeper", None),
+    ("a: {" * 40 + "b: 1" + "}" * 40, "nested deeper", 1),
     ("a:\n  __proto__: 1\n", "`a.__proto__` is not allowed", None),
     ("constructor: {x: 1}\n", "`constructor` is not allowed", None),
     ("a.prototype.b: 1\n", "`a.prototype.b` is not allowed", None),

@@ -127,6 +127,30 @@ class TestList:
         assert set(broken) == {"broken", "a b", "?"}
         assert "front matter" in (broken["broken"] or "") and "Rename this folder" in (broken["a b"] or "")
 
+    @pytest.mark.parametrize(
+        ("file", "text"),
+        [
+            ("SKILL.md", "---\n<<: {name: q, description: d}\n---\nx"),
+            ("SKILL.md", "---\nname: q\ndescription: d\nzzz: " + "[" * 900 + "]" * 900 + "\n---\nx"),
+            ("config.yaml", "zzz: " + "[" * 900 + "]" * 900),
+            ("config.yaml", "params: [{1: {2: [3]}}]"),
+            ("config.yaml", "zzz: [" + "1," * 1_000_000 + "]"),
+            ("config.yaml", "".join(f"k{number}: 1\n" for number in range(24_000))),
+        ],
+    )
+    def test_T6_a_file_of_any_shape_costs_its_own_skill_at_most(
+        self, file: str, text: str, halo_home, workspace
+    ) -> None:
+        folder = write_skill(WorkspaceLayout(workspace).skills / "q")
+        write(folder / file, text)
+        write_skill(WorkspaceLayout(workspace).skills / "sound")
+        began = time.perf_counter()
+        listed = {each.skill_id: each for each in list_skills(workspace, halo_home)}
+        assert time.perf_counter() - began < 5
+        assert listed["sound"].skill is not None
+        found = listed["q"]
+        assert found.error if found.skill is None else "more fields are ignored." in found.skill.warnings[-1]
+
     def test_the_bundled_ones_are_sound(self, halo_home: HomeLayout) -> None:
         listed = list_skills(None, halo_home)
         assert (
