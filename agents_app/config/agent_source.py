@@ -104,7 +104,7 @@ def write_agent_file(agent_id: str, place: Place, name: str, data: bytes, base: 
 
     def write() -> None:
         if source == folder:
-            write_beneath(place.root, folder / name, data)
+            write_beneath(place.root, folder / name, data, within=folder)
         else:
             lay_folder(place.root, folder, {**_files_of(source), name: data})
 

@@ -216,6 +216,15 @@ class TestText:
         answer = api.client.get(f"{PATH}/aide/md/{name}", {"projectId": str(api.workspace)})
         assert answer.status_code in (400, 404)
 
+    @pytest.mark.parametrize("target", ["../..", "../../settings.yaml", "agent.yaml"])
+    def test_T6_a_link_does_not_make_agent_md_another_file(self, target: str, api: Api, aide: Path) -> None:
+        write(aide.parent.parent / "settings.yaml", "general:\n  language: en\n")
+        (aide / "AGENT.md").unlink()
+        (aide / "AGENT.md").symlink_to(target)
+        assert api.call("put", "/aide/md/AGENT.md", 409, content="general: {}")["code"] == "outside_scope"
+        assert "language: en" in (aide.parent.parent / "settings.yaml").read_text()
+        assert "general" not in (aide / "agent.yaml").read_text()
+
     def test_a_huge_file_is_not_read_whole(self, api: Api, aide: Path) -> None:
         with (aide / "agent.yaml").open("wb") as file:
             file.truncate(600 * 1024 * 1024)
