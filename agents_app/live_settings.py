@@ -11,6 +11,7 @@ from django.conf import settings
 
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.general import DEFAULTS, General, load_general
+from agents_app.config.notices import log_once
 from halo_project.log_format import logging_config
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ def installation() -> General:
     try:
         general = load_general(settings.HALO_HOME, settings.HALO.lookup)
     except ConfigFileInvalid as error:
-        _log_once(error)
+        log_once(logger, "settings are not read", error.message)
         return DEFAULTS
     _apply_log_level(general)
     return general
@@ -34,7 +35,7 @@ def of_workspace(path: Path | str) -> General:
     try:
         general = load_general(settings.HALO_HOME, settings.HALO.lookup, Path(path))
     except ConfigFileInvalid as error:
-        _log_once(error)
+        log_once(logger, "settings are not read", error.message)
         return installation()
     _apply_log_level(general)
     return general
@@ -61,11 +62,4 @@ def _apply_log_level(general: General) -> None:
     _applied = level
 
 
-def _log_once(error: ConfigFileInvalid) -> None:
-    if error.message not in _logged:
-        _logged.add(error.message)
-        logger.warning("settings are not read: %s", error.message)
-
-
 _applied: str | None = None  # what this process was last set to; None: as it was started
-_logged: set[str] = set()

@@ -18,6 +18,6 @@ def sandbox_rules(general: General) -> SandboxRules:
 
 
 def _paths(written: Iterable[str]) -> tuple[Path, ...]:
-    """Absolute ones; `~` is the home of the user that runs Halo. What is neither names nothing."""
+    """Absolute ones; `~` is the home of the user that runs Halo. What is neither was told of, and names nothing."""
     expanded = (Path(os.path.expanduser(each.strip())) for each in written if each.strip())
     return tuple(dict.fromkeys(path for path in expanded if path.is_absolute()))

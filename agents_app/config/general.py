@@ -1,16 +1,19 @@
 """The values of `general.*`, typed, as they hold for the installation or for one workspace.
 
 Read for every round and call: an unchanged file costs one `stat`. A value that does not fit never stops anything: what
-the next layer says holds instead, at last the default; `problems` says so, and the log does once.
+the next layer says holds instead, at last the default; of what guards the machine (`sandbox_values`) the stricter.
+`problems` says so, and the log does once.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from agents_app.config.env_references import EnvLookup, env_names, resolve_env
 from agents_app.config.general_fields import GENERAL_FIELDS
+from agents_app.config.notices import log_once
+from agents_app.config.sandbox_values import check_paths, is_guarding, meanwhile, stricter
 from agents_app.config.setting_field import SettingField
 from agents_app.config.settings_file import Settings, load_settings, value_at
 from halo_project.layout import HomeLayout
@@ -126,7 +129,7 @@ def load_general(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None
         return known[1]
     made = general_of(settings)
     for problem in made.problems:
-        _log_once(problem)
+        log_once(logger, "settings", problem)
     if len(_KNOWN) >= _MOST_KEPT:
         _KNOWN.clear()
     _KNOWN[home, workspace] = (settings, made)
@@ -154,6 +157,9 @@ def _effective(each: SettingField, settings: Settings, tell: Callable[[str], Non
         try:
             return read_written(each, written, settings.env_lookup)
         except ValueError as error:
+            if is_guarding(each):
+                tell(f"{error} {meanwhile(each)}")
+                return stricter(each, written)
             tell(f"{error} What is written is not used.")
     return each.default
 
@@ -165,20 +171,22 @@ def read_written(each: SettingField, written: object, env_lookup: EnvLookup) -> 
         if unset:
             raise ValueError(f"`{each.name}` refers to the environment variable {unset[0]}, which is not set.")
         written = resolve_env(written, env_lookup)
-    return each.read(written)
+    value = each.read(written)
+    check_paths(each, value)
+    return value
 
 
 def _layers(each: SettingField, settings: Settings) -> Iterator[object]:
-    """What is written, the nearest first; blank is as good as nothing."""
+    """What is written, the nearest first; blank is as good as nothing. In place of a block of what guards the machine
+    a single value counts for each setting in it."""
+    if is_guarding(each):
+        for end in range(1, len(each.path)):
+            block = settings.installation(*each.path[:end])
+            if block not in (None, "") and not isinstance(block, Mapping):
+                yield [None]
     for written in (settings.written(*each.path), value_at(settings.base or {}, each.path)):
         if written is not None and written != "":
             yield written
-
-
-def _log_once(problem: str) -> None:
-    if problem not in _LOGGED:
-        _LOGGED.add(problem)
-        logger.warning("settings: %s", problem)
 
 
 _BLOCKS: dict[str, Callable[..., object]] = {
@@ -193,6 +201,5 @@ _BLOCKS: dict[str, Callable[..., object]] = {
     "evolution": EvolutionSettings,
 }
 _KNOWN: dict[tuple[HomeLayout, Path | None], tuple[Settings, General]] = {}
-_LOGGED: set[str] = set()
 
 DEFAULTS = general_of(Settings({}, lambda name: None))

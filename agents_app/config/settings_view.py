@@ -14,6 +14,7 @@ from agents_app.config.env_references import EnvLookup
 from agents_app.config.general import read_written
 from agents_app.config.general_fields import RETIRED
 from agents_app.config.masking import masked, masked_tree, open_value
+from agents_app.config.sandbox_values import is_guarding, meanwhile
 from agents_app.config.setting_field import SettingField, as_text
 from agents_app.config.settings_file import Settings, Tree, load_settings, value_at
 from agents_app.config.settings_holding import Holding, all_ignored, base_of, holding, holding_tree, is_blank
@@ -135,6 +136,8 @@ def _warning(each: SettingField, value: Holding, settings: Settings) -> str | No
 def _instead(each: SettingField, value: Holding, settings: Settings) -> str:
     if each.path[0] != GENERAL:
         return ""
+    if is_guarding(each):
+        return f" {meanwhile(each)}"
     below = value_at(base_of(settings), value.path)
     if value.source == "workspace" and not is_blank(below):
         return " What the installation's file says holds instead."

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents_app.config import general as module
+from agents_app.config import notices
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.general import DEFAULTS, General, load_general
 from agents_app.config.general_fields import GENERAL_FIELDS, GLOBAL_ONLY
@@ -136,7 +136,7 @@ def test_ways_to_write_a_value(block: str, name: str, written: Any, value: Any, 
     ],
 )
 def test_what_does_not_fit_is_passed_over_and_told(block, name, written, sentence, halo_home, caplog) -> None:
-    module._LOGGED.clear()
+    notices._logged.clear()
     write_general(halo_home, **{block: {name: written}})
     with caplog.at_level(logging.WARNING):
         found = general(halo_home)
@@ -145,6 +145,36 @@ def test_what_does_not_fit_is_passed_over_and_told(block, name, written, sentenc
     assert getattr(getattr(found, block), name) == getattr(getattr(DEFAULTS, block), name)
     assert len(found.problems) == 1 and f"`general.{block}.{name}` {sentence}" in found.problems[0]
     assert [record.getMessage() for record in caplog.records] == [f"settings: {found.problems[0]}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "holds", "sentence"),
+    [
+        ("hidden_dirs", ["/srv/clients", 2024], ("/srv/clients",), "must be a list of texts"),
+        ("hidden_dirs", ["/srv/clients", ["/a"], "~/b"], ("/srv/clients", "~/b"), "must be a list of texts"),
+        ("hidden_dirs", ["/srv", "clients", "$HOME/x"], ("/srv",), "number 2 is neither an absolute path nor"),
+        ("hidden_files", "~/a, b", ("~/a",), "number 2 is neither"),
+        ("writable_dirs", ["<<UNSET>>/x", "/a"], ("/a",), "number 1 is neither"),
+        ("hidden_dirs", {"a": 1}, (), "must be a list of texts"),
+        ("network", "off", False, "must be true or false"),
+        ("network", "<<UNSET>>", False, "UNSET, which is not set"),
+        ("network", 0, False, "must be true or false"),
+        ("network", [True], False, "must be true or false"),
+    ],
+)
+def test_T6_of_the_sandbox_what_does_not_fit_never_opens_it(name, written, holds, sentence, halo_home) -> None:
+    write_general(halo_home, sandbox={name: written})
+    found = general(halo_home)
+    assert getattr(found.sandbox, name) == holds
+    assert len(found.problems) == 1 and sentence in found.problems[0]
+
+
+@pytest.mark.parametrize("written", ["off", 5, ["network"], False])
+def test_T6_a_single_value_in_place_of_the_sandbox_closes_the_network(written: Any, halo_home: HomeLayout) -> None:
+    write_general(halo_home, sandbox=written)
+    found = general(halo_home)
+    assert found.sandbox.network is False and found.sandbox.writable_dirs == ()
+    assert any("`general.sandbox.network` must be true or false" in each for each in found.problems)
 
 
 def test_what_does_not_fit_in_a_workspace_leaves_the_installations(halo_home: HomeLayout, workspace: Path) -> None:

@@ -171,6 +171,12 @@ class TestValues:
         warned = field(view(halo_home, workspace), *place)["warning"]
         assert warned == f"{sentence} What the installation's file says holds instead."
 
+    def test_T6_of_the_sandbox_it_says_that_the_stricter_holds(self, halo_home: HomeLayout) -> None:
+        write_yaml(halo_home.settings_yaml, {"general": {"sandbox": {"hidden_dirs": ["/a", "b"], "network": "off"}}})
+        seen = view(halo_home)
+        assert "That is left out; what fits holds." in field(seen, "general", "sandbox.hidden_dirs")["warning"]
+        assert "the network is closed" in field(seen, "general", "sandbox.network")["warning"]
+
     def test_an_address_with_a_password_in_it(self, halo_home: HomeLayout) -> None:
         write_yaml(halo_home.settings_yaml, {"models": {"openai": {"endpoint": "https://me:pw@host"}}})
         found = field(view(halo_home), "openai", "endpoint")

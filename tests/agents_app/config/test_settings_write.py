@@ -128,6 +128,7 @@ class TestLeaves:
             (RETRIES, {"a": 1}, SettingRefused, "must be a whole number"),
             (RETRIES, "<<SIZE>>", SettingRefused, "must be a whole number from 1 to 20"),
             ("general.compact.compress_at", float("nan"), SettingRefused, "must be a number from 0.1 to 1"),
+            ("general.sandbox.hidden_dirs", ["/a", "b"], SettingRefused, "number 2 is neither an absolute path"),
             ("general.logging.level", "loud", SettingRefused, "must be one of debug"),
             ("models.openai.endpoint", "ftp://x", SettingRefused, "beginning with http"),
             ("models.openai.endpoint", "https://me:pw@x", SettingRefused, "without user name"),
