@@ -16,11 +16,14 @@ logger = logging.getLogger(__name__)
 
 
 def update_schema(link: Link) -> None:
-    """Run the migrations that are pending, if any, and say so. A database that does not answer ends the process."""
+    """Run the migrations that are pending, if any, and say so. A database that does not answer, or is a newer
+    release's, ends the process."""
     try:
         schema.update_schema()
+    except schema.SchemaTooNew as error:
+        link.fatal(error.message)
     except DatabaseError as error:
-        link.fatal(f"The database ({_database_name()}) cannot be used: {_first_line(error)}.")
+        link.fatal(f"The database ({schema.database_name()}) cannot be used: {_first_line(error)}.")
     finally:
         connection.close()
     link.say("schema")
@@ -52,10 +55,6 @@ def report_providers(link: Link) -> None:
     refresh_platform_files(settings.HALO_HOME)
     names = [provider.display_name for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
     link.say("providers", names=names)
-
-
-def _database_name() -> str:
-    return "HALO_DATABASE_URL" if settings.HALO.database_url else str(settings.HALO_HOME.database)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,8 @@
 """What `halo serve` refuses: one clear line, no traceback, no process left, an exit code that says which kind."""
 
+import contextlib
 import socket
+import sqlite3
 
 import pytest
 
@@ -79,6 +81,18 @@ def test_a_database_file_that_is_none(start_halo, tmp_path):
     home.mkdir()
     (home / "halo.sqlite3").write_bytes(b"this is no database" * 1000)
     refused(start_halo.launch(HALO_HOME=str(home)), 1, "halo.sqlite3")
+
+
+def test_T6_a_database_that_a_newer_release_changed(start_halo, tmp_path):
+    home = tmp_path / "home"
+    first = start_halo.launch(HALO_HOME=str(home))
+    first.wait_until_ready()
+    first.stop()
+    with contextlib.closing(sqlite3.connect(home / "halo.sqlite3")) as database:
+        row = ("sessions_app", "0099_future", "2030-01-01 00:00:00")
+        database.execute("INSERT INTO django_migrations (app, name, applied) VALUES (?, ?, ?)", row)
+        database.commit()
+    refused(start_halo.launch(HALO_HOME=str(home)), 1, "newer Halo", "sessions_app 0099_future", "halo.sqlite3")
 
 
 def test_a_second_serve_on_the_same_home(halo_server, start_halo):
