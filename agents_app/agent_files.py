@@ -34,7 +34,7 @@ from agents_app.config.bundle import built_in_agents
 from agents_app.config.errors import AgentNotFound
 from agents_app.config.files import is_folder
 from agents_app.config.scopes import Place, ScopeName, new_id, place_of
-from agents_app.config.skills import skill_ids
+from agents_app.config.skills import skill_states
 from agents_app.config.yaml_file import parse_document
 from agents_app.disabled_items import disabled_of, forget_item, switch_item
 from agents_app.models import DisabledItem
@@ -202,7 +202,10 @@ def _scope_file(name: str, place: Place) -> str:
 def _warnings(config: AgentConfig, data: bytes, workspace: Path | None) -> tuple[str, ...]:
     agents = {listing.agent_id: listing for listing in list_agents(workspace, settings.HALO_HOME)}
     document = parse_document(Path(AGENT_YAML), data)
-    found = (*config.warnings, *reference_warnings(config, agents, skill_ids(workspace, settings.HALO_HOME), document))
+    found = (
+        *config.warnings,
+        *reference_warnings(config, agents, skill_states(workspace, settings.HALO_HOME), document),
+    )
     if config.scope == "global" and config.agent_id in built_in_agents():
         note = "This agent comes with Halo: an update writes it anew and keeps of this file only the `model` block."
         return (*found, note)

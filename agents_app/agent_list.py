@@ -12,8 +12,11 @@ from django.conf import settings
 from agents_app.config.agent_checks import reference_warnings
 from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents
 from agents_app.config.bundle import built_in_agents, is_as_bundled
+from agents_app.config.declarations import read_declarations
+from agents_app.config.errors import ConfigFileInvalid
+from agents_app.config.fields import by_line
 from agents_app.config.model_choice import choose_model
-from agents_app.config.skills import skill_ids
+from agents_app.config.skills import skill_states
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
 from halo_project.errors import HaloError
@@ -68,7 +71,7 @@ def list_rows(workspace: Path | None, *, internal: bool = False) -> list[AgentRo
     known = find_workspace(str(workspace)) if workspace is not None else None
     disabled = disabled_of(known.pk if known else None, DisabledItem.Kind.AGENT)
     found = {listing.agent_id: listing for listing in list_agents(workspace, home)}
-    skills = skill_ids(workspace, home)
+    skills = skill_states(workspace, home)
     return [
         _row(listing, found, skills, disabled, workspace, home)
         for listing in found.values()
@@ -83,7 +86,7 @@ def row_of(agent_id: str, workspace: Path | None) -> AgentRow | None:
 def _row(
     listing: AgentListing,
     agents: Mapping[str, AgentListing],
-    skills: AbstractSet[str],
+    skills: Mapping[str, str | None],
     disabled: AbstractSet[Item],
     workspace: Path | None,
     home: HomeLayout,
@@ -95,11 +98,23 @@ def _row(
         listing,
         workspace,
         disabled=item_of(listing) in disabled,
-        warnings=(*config.warnings, *reference_warnings(config, agents, skills)) if config else (),
+        warnings=_warnings(config, agents, skills) if config else (),
         built_in=built_in,
         changed=copied and listing.folder is not None and not is_as_bundled(listing.agent_id, listing.folder),
         overrides=_hidden_scope(listing, home),
     )
+
+
+def _warnings(
+    config: AgentConfig, agents: Mapping[str, AgentListing], skills: Mapping[str, str | None]
+) -> tuple[str, ...]:
+    own = by_line([*config.warnings, *reference_warnings(config, agents, skills)])
+    if config.folder is None:
+        return own
+    try:
+        return (*own, *read_declarations(config.folder / "agent-config.yaml").warnings)
+    except ConfigFileInvalid as error:
+        return (*own, error.message)
 
 
 def _hidden_scope(listing: AgentListing, home: HomeLayout) -> str | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from halo_project import VERSION
 from halo_project.errors import ConfigurationError, HaloError
+from halo_project.suggestions import suggestion
 
 _ROOT = Path(__file__).resolve().parent.parent
 _APPS = ("halo_project", "sessions_app", "agents_app", "channels_app", "cron_app", "admin_ui")
@@ -32,7 +33,8 @@ def main() -> None:
     elif not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(USAGE.format(commands="\n".join(_listing())))
     elif arguments[0] not in command_names():
-        _fail(f"There is no command {arguments[0]!r}. `halo --help` lists them.")
+        meant = suggestion(arguments[0], command_names())
+        _fail(f"There is no command {arguments[0]!r}.{meant} `halo --help` lists them.")
     else:
         _run(arguments)
 

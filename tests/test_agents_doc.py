@@ -143,13 +143,13 @@ def test_the_built_in_agents_are_those_of_the_table(home: HomeLayout) -> None:
 @pytest.mark.django_db
 def test_the_commands_run(home: HomeLayout, workspace: Path) -> None:
     lines = [line for block in blocks("sh") for line in block.strip().split("\n")]
-    assert len(lines) == 4
+    assert len(lines) == 6
     for line in lines:
         words = shlex.split(line.replace("/path/to/workspace", str(workspace)), comments=True)
         assert words[:2] == ["halo", "agents"]
         out = io.StringIO()
         call_command(*words[1:], stdout=out, stderr=io.StringIO())
-        assert "default" in out.getvalue()
+        assert ("executor" if words[2:3] in (["on"], ["off"]) else "default") in out.getvalue()
 
 
 def test_every_route_is_told() -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.errors import AgentInvalid
-from agents_app.config.fields import Fields
+from agents_app.config.fields import Fields, by_line
 from agents_app.config.registry_row import AUTO, REHEARSAL
 from agents_app.config.thinking import EFFORTS, MIN_BUDGET, ThinkingSetting
 from agents_app.config.tool_names import tool_remarks
@@ -100,17 +100,20 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
         internal=fields.flag("internal") or is_internal_id(agent_id),
         system_prompt=fields.text("system_prompt"),
         agent_md=agent_md,
-        warnings=(
-            *document.remarks(),
-            *fields.ignored(_TOP),
-            *model.warnings,
-            *context.ignored(_CONTEXT),
-            *_tool_warnings(fields),
+        warnings=by_line(
+            [
+                *document.remarks(),
+                *fields.ignored(_TOP),
+                *model.warnings,
+                *context.ignored(_CONTEXT),
+                *_tool_warnings(fields),
+            ]
         ),
         folder=path.parent,
     )
     if fields.problems:
-        raise AgentInvalid(agent_id, path, fields.problems)
+        # What is odd as well: a misspelt name is often the reason why another one is missing.
+        raise AgentInvalid(agent_id, path, by_line([*fields.problems, *agent.warnings]))
     return agent
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.fields import Fields
+from agents_app.config.fields import Fields, by_line
 from agents_app.config.files import SMALL_FILE_BYTES, FileCache
 from agents_app.config.setting_field import Kind, SettingField, Type, scalar_text
 from agents_app.config.yaml_file import parse_document
@@ -54,7 +54,7 @@ def own_fields(path: Path) -> tuple[SettingField, ...]:
     found = _declared(fields, "fields", (path.stem,), "param", _OWN_TYPES)
     warnings = [*fields.ignored(("fields",)), *found.warnings]
     if fields.problems or warnings:
-        raise ConfigFileInvalid(path, " ".join([*fields.problems, *warnings]))
+        raise ConfigFileInvalid(path, " ".join(by_line([*fields.problems, *warnings])))
     return found.fields
 
 
@@ -70,9 +70,9 @@ def _parse(path: Path, data: bytes) -> Declarations:
     owner = path.parent.name
     params = _declared(fields, "params", (owner, "params"), "param", TYPES)
     secrets = _declared(fields, "secrets", (owner, "secrets"), "secret", TYPES)
+    warnings = by_line([*document.remarks(), *fields.ignored(_TOP), *params.warnings, *secrets.warnings])
     if fields.problems:
-        raise ConfigFileInvalid(path, " ".join(fields.problems))
-    warnings = (*document.remarks(), *fields.ignored(_TOP), *params.warnings, *secrets.warnings)
+        raise ConfigFileInvalid(path, " ".join(by_line([*fields.problems, *warnings])))
     about = [scalar_text(fields.raw(key)) or "" for key in ("displayName_zh", "description", "description_zh")]
     return Declarations(
         params.fields, secrets.fields, tuple(f"{path.name}: {sentence}" for sentence in warnings), *about

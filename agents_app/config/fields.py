@@ -5,17 +5,29 @@ It knows types and ranges; what the values mean is left to the modules that ask 
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
+
+from halo_project.suggestions import suggestion
 
 _MOST_IGNORED = 20  # sentences about one block: each is looked for among the known names
 
+_LINE = re.compile(r"Line (\d+): ")
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """` Did you mean …?` where a known name is near, else nothing."""
-    near = difflib.get_close_matches(name.casefold(), [each.casefold() for each in known], 1, 0.7)
-    meant = next((each for each in known if near and each.casefold() == near[0]), None)
-    return f" Did you mean `{meant}`?" if meant is not None else ""
+
+def by_line(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Sentences in the order of the lines that they begin with; those without a line come first."""
+
+    def line(sentence: str) -> int:
+        found = _LINE.match(sentence)
+        return int(found.group(1)) if found else 0
+
+    return tuple(sorted(sentences, key=line))
+
+
+def number_text(value: float) -> str:
+    """A number as a person writes it, with commas and no exponent."""
+    return f"{int(value):,}" if value == int(value) else f"{value:,g}"
 
 
 class Fields:
@@ -89,7 +101,7 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            self.wrong(key, f"a number from {low:,g} to {high:,g}")
+            self.wrong(key, f"a number from {number_text(low)} to {number_text(high)}")
             return None
         return value
 

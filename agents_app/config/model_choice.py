@@ -19,6 +19,7 @@ from agents_app.config.registry_row import AUTO, REHEARSAL, RUNTIMES
 from agents_app.config.settings_file import Settings, load_settings
 from agents_app.config.thinking import Thinking, chosen_thinking, default_thinking
 from agents_app.config.trusted_endpoints import SETTING, base_url_variable, is_trusted
+from agents_app.config.yaml_file import read_document
 from agents_app.runtimes.quirks import PLAIN, Quirks
 from halo_project.errors import ConfigurationError
 from halo_project.layout import HomeLayout
@@ -171,9 +172,15 @@ def _named_provider(agent: AgentConfig, registry: Registry) -> Provider:
         provider = registry.get(agent.provider)
         _check_runtime(provider)
     except ProviderUnknown as error:
-        where = f"The agent '{agent.name}' ({agent.agent_id}), `model.provider` in its agent.yaml"
+        where = f"The agent '{agent.name}' ({agent.agent_id}), `model.provider` in its agent.yaml{_line(agent)}"
         raise ProviderUnknown(f"{where}: {error.message}", code=error.code) from None
     return provider
+
+
+def _line(agent: AgentConfig) -> str:
+    document = read_document(agent.folder / "agent.yaml") if agent.folder is not None else None
+    line = document.lines.get("model.provider") if document is not None else None
+    return f", line {line}" if line is not None else ""
 
 
 def _check_runtime(provider: Provider) -> None:

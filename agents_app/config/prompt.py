@@ -158,7 +158,7 @@ def _own_text(given: _Circumstances, profile: str) -> Section:
         "now": given.now.isoformat(timespec="seconds"),
         "agent_name": agent.name,
         **installation_names(given.home),
-        **profile_names(profile),
+        **profile_names(profile, agent.name),
     }
     settings = load_settings(given.home, given.env_lookup, given.workspace)
     own = agent_owner(agent, given.workspace, given.home)

@@ -89,10 +89,11 @@ def profile_places(workspace: Path, home: HomeLayout) -> tuple[Path, ...]:
     return _paths(workspace, home).profiles
 
 
-def profile_names(profile: str) -> dict[str, str]:
-    """`user_name` and `ai_name` from the front matter of USER.md, as far as they are given."""
+def profile_names(profile: str, agent_name: str) -> dict[str, str]:
+    """`user_name` and `ai_name` from the front matter of USER.md; what it does not give is called by a general name."""
     front = _FRONT_MATTER.match(profile)
-    return {} if front is None else {name: value.strip() for name, value in _FRONT_LINE.findall(front.group(1))}
+    given = _FRONT_LINE.findall(front.group(1)) if front is not None else []
+    return {"user_name": "the person", "ai_name": agent_name, **{name: value.strip() for name, value in given}}
 
 
 def instructions(workspace: Path, home: HomeLayout) -> FileText:

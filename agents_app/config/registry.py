@@ -17,6 +17,7 @@ from agents_app.config.registry_row import ModelInfo, Provider, SecretField, par
 from agents_app.config.yaml_file import parse_mapping
 from agents_app.runtimes.quirks import PLAIN, Quirks
 from halo_project.layout import HomeLayout
+from halo_project.suggestions import suggestion
 
 __all__ = ["ModelInfo", "Provider", "Registry", "SecretField", "load_registry"]
 
@@ -35,8 +36,9 @@ class Registry:
             return found
         if provider_id in self.problems:
             raise ProviderUnknown(f"The provider '{provider_id}' cannot be used. {self.problems[provider_id]}")
-        known = ", ".join(sorted(self.providers))
-        raise ProviderUnknown(f"There is no provider '{provider_id}'. Known providers: auto, rehearsal, {known}.")
+        known = ("auto", "rehearsal", *sorted(self.providers))
+        advice = suggestion(provider_id, known) or f" Known providers: {', '.join(known)}."
+        raise ProviderUnknown(f"There is no provider '{provider_id}'.{advice}")
 
     def quirks(self, provider: Provider, endpoint: str, model_id: str) -> Quirks:
         """The habits of a model of `provider` at `endpoint`.

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.errors import ConfigFileInvalid, shown
-from agents_app.config.fields import Fields
+from agents_app.config.fields import Fields, by_line
 from agents_app.config.thinking import EFFORTS, ThinkingCapability
 from agents_app.runtimes.quirks import CHOICES, FLAGS, PLAIN, Quirks
 
@@ -147,7 +147,7 @@ def parse_provider(path: Path, values: Mapping[str, object]) -> Provider:
         generic=fields.flag("generic") or False,
     )
     if fields.problems:
-        raise ConfigFileInvalid(path, " ".join(fields.problems))
+        raise ConfigFileInvalid(path, " ".join(by_line(fields.problems)))
     return row
 
 

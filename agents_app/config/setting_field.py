@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from agents_app.config.fields import number_text
+
 Kind = Literal["param", "secret"]
 Type = Literal["string", "int", "float", "boolean", "enum", "list"]
 Path = tuple[str, ...]
@@ -95,7 +97,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+    return "" if value is None else number_text(value)
 
 
 def _text(value: object) -> str | None:

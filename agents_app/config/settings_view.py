@@ -5,7 +5,6 @@ removes them, and `unknown` names where all names are known, most likely misspel
 """
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from agents_app.config.settings_file import Settings, Tree, load_settings, value
 from agents_app.config.settings_holding import Holding, all_ignored, base_of, holding, holding_tree, is_blank
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
+from halo_project.suggestions import nearest
 
 
 def settings_view(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def suggestion(name: str, schema: Schema) -> str | None:
     """The declared name that was probably meant."""
     first = name.partition(".")[0]
     near = [known for known in schema.by_name if known.startswith(f"{first}.")]
-    return next(iter(get_close_matches(name, near, 1, 0.75)), None)
+    return nearest(name, near)
 
 
 def _section(section: Section, settings: Settings) -> dict[str, Any]:

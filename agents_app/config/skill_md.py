@@ -12,7 +12,7 @@ from agents_app.config.agent_yaml import Scope
 from agents_app.config.command_names import LEVELS
 from agents_app.config.declarations import NONE, Declarations
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.fields import Fields
+from agents_app.config.fields import Fields, by_line
 from agents_app.config.files import FileCache
 from agents_app.config.params import Owner
 from agents_app.config.setting_field import SettingField
@@ -137,7 +137,8 @@ def _checked(path: Path, document: Document, body: str) -> SkillFile:
         requires=_level(fields),
     )
     if fields.problems:
-        return SkillFile(problems=tuple(fields.problems))
+        # What is odd as well: a misspelt name is often the reason why another one is missing.
+        return SkillFile(problems=by_line([*fields.problems, *warnings]))
     folder = path.parent.name
     if name != folder:
         warnings.append(f"{fields.line_of('name')}`name` is '{name}', the folder '{folder}': the folder is the id.")
@@ -146,7 +147,7 @@ def _checked(path: Path, document: Document, body: str) -> SkillFile:
         warnings.append(f"{fields.line_of('description')}`description` is {most}; the rest is cut off.")
     if not parsed.user_invocable and parsed.command:
         warnings.append(f"{fields.line_of('command')}`command` has no effect beside `user-invocable: false`.")
-    return replace(parsed, warnings=tuple(warnings))
+    return replace(parsed, warnings=by_line(warnings))
 
 
 def _line(fields: Fields, key: str) -> str:

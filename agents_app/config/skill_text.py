@@ -62,7 +62,7 @@ def skill_values(
         "now": now.isoformat(timespec="seconds"),
         "agent_name": agent.name,
         **installation_names(home),
-        **profile_names(user_profile(workspace, home)[0]),
+        **profile_names(user_profile(workspace, home)[0], agent.name),
         **{f"channel.{name}": value for name, value in (channel or {}).items()},
     }
     own = agent_owner(agent, workspace, home)

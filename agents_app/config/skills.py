@@ -30,8 +30,8 @@ __all__ = [
     "list_all_skills",
     "list_skills",
     "load_skill",
-    "skill_ids",
     "skill_owners",
+    "skill_states",
 ]
 
 _RENAME = "Rename this folder: letters, digits, '_', '-', '.' and ':' are allowed."
@@ -104,12 +104,13 @@ def list_all_skills(workspace: Path | None, home: HomeLayout) -> list[SkillListi
     return sorted(found, key=lambda each: (each.name.casefold(), each.skill_id, each.scope != "workspace"))
 
 
-def skill_ids(workspace: Path | None, home: HomeLayout) -> frozenset[str]:
-    """The ids of all of them, broken ones too; none where their folders cannot be read, which `list_skills` tells."""
+def skill_states(workspace: Path | None, home: HomeLayout) -> dict[str, str | None]:
+    """All of them by id, with what is wrong with a broken one; none where their folders cannot be read, which
+    `list_skills` tells."""
     try:
-        return frozenset(listing.skill_id for listing in list_skills(workspace, home))
+        return {listing.skill_id: listing.error for listing in list_skills(workspace, home)}
     except ConfigFileInvalid:
-        return frozenset()
+        return {}
 
 
 @lru_cache(maxsize=1)

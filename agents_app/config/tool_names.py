@@ -5,8 +5,8 @@ What the tools do is left to `agents_app.tools` and `agents_app.session_tools`.
 
 from collections.abc import Sequence
 
-from agents_app.config.fields import suggestion
 from agents_app.tools.registry import TOOL_NAMES
+from halo_project.suggestions import suggestion
 
 RELAY = "relay"  # stands for the three relay tools
 RELAY_TOOLS = ("relay_send", "relay_interrupt", "relay_stop")

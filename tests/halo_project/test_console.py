@@ -25,6 +25,12 @@ def test_each_command_is_described_once(tmp_path: Path) -> None:
     assert all(len(line) > 3 for line in listed)
 
 
+def test_a_misspelt_command(tmp_path: Path) -> None:
+    done = run(tmp_path, "modls")
+    assert done.returncode == 2
+    assert done.stderr == "halo: There is no command 'modls'. Did you mean `models`? `halo --help` lists them.\n"
+
+
 @pytest.mark.parametrize("name", command_names())
 def test_help_shows_what_is_ours(name: str, tmp_path: Path) -> None:
     done = run(tmp_path, name, "--help")

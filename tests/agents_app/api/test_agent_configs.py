@@ -11,7 +11,7 @@ from agents_app.config.files import BUNDLED
 from agents_app.config.platform_files import refresh_platform_files
 from halo_project.env import read_env
 from halo_project.layout import HomeLayout, WorkspaceLayout
-from tests.agents_app.config.support import FULL_BLOCK, write, write_agent, write_yaml
+from tests.agents_app.config.support import FULL_BLOCK, write, write_agent, write_skill, write_yaml
 
 PATH = "/api/agent-configs"
 
@@ -109,12 +109,23 @@ def test_misspelt_names_are_shown_with_their_lines(home: HomeLayout, client: Cli
 
 
 def test_skills_of_every_scope_are_known(home: HomeLayout, workspace: Path, client: Client) -> None:
-    write(WorkspaceLayout(workspace).skills / "ours" / "SKILL.md", "x")
-    write(home.global_skills / "theirs" / "SKILL.md", "x")
+    write_skill(WorkspaceLayout(workspace).skills / "ours")
+    write_skill(home.global_skills / "theirs")
     loop = home.global_skills / "loop"
     loop.symlink_to(loop)
     write_agent(WorkspaceLayout(workspace).agents / "aide", skills=["ours", "theirs"])
     assert "warnings" not in row(client, "aide", workspace)
+
+
+def test_broken_skills_and_declarations_are_told(home: HomeLayout, workspace: Path, client: Client) -> None:
+    path = write(home.global_skills / "torn" / "SKILL.md", "x")
+    folder = write_agent(WorkspaceLayout(workspace).agents / "aide", skills=["torn"])
+    write(folder / "agent-config.yaml", "params:\n  - {key: depth, type: int, default: many}\n")
+    told = row(client, "aide", workspace)["warnings"]
+    assert told[0].startswith(f"Line 4: `skills` names 'torn'. The skill 'torn' cannot be used. {path}: Line 1: ")
+    assert told[1:] == ["agent-config.yaml: Line 2: `params[0].default` must be a whole number; there is none then."]
+    write(folder / "agent-config.yaml", "params: [")
+    assert "agent-config.yaml, line 1: this is not valid YAML" in row(client, "aide", workspace)["warnings"][1]
 
 
 def test_internal_ones_are_listed_only_when_asked_for(home: HomeLayout, client: Client) -> None:

@@ -177,20 +177,31 @@ class TestLines:
     def test_every_problem_names_its_own(self) -> None:
         with pytest.raises(AgentInvalid) as caught:
             parse_text(FILE + "context:\n  compressAt: 80\n")
-        assert [problem.split(" must")[0].split(" is")[0] for problem in caught.value.problems] == [
+        assert [problem.split(" must")[0].split(" is")[0].split(" under")[0] for problem in caught.value.problems] == [
             "Line 3: `model.id`",
             "Line 5: `model.endpoint`",
-            "Line 13: `context.compressAt`",
+            "Line 7: `model.thinking.efort`",
+            "Line 10: `grepp`",
             "Line 11: `team`",
+            "Line 13: `context.compressAt`",
         ]
+
+    def test_a_misspelt_name_explains_the_one_that_is_missing(self) -> None:
+        with pytest.raises(AgentInvalid) as caught:
+            parse_text("nmae: Foo\nmodel: auto\npriority: 2000000\n")
+        assert caught.value.problems == (
+            "Line 1: `name` is missing; it must be a text.",
+            "Line 1: `nmae` is not a field Halo knows; it is ignored. Did you mean `name`?",
+            "Line 3: `priority` must be a number from -1,000,000 to 1,000,000.",
+        )
 
     def test_every_warning_names_its_own(self) -> None:
         parsed = parse_text("# A note.\nname: X\nmodel: auto\ncontxt: {}\ntools: [grep,\n  grepp]\nmodel: rehearsal\n")
         assert parsed.provider == "rehearsal"
         assert parsed.warnings == (
-            "Line 7: `model` stands twice in its block; this one, the last, counts.",
             "Line 4: `contxt` is not a field Halo knows; it is ignored. Did you mean `context`?",
             "Line 6: `grepp` under `tools` is no tool of Halo's; it is ignored. Did you mean `grep`?",
+            "Line 7: `model` stands twice in its block; this one, the last, counts.",
         )
 
     def test_what_is_missing_is_told_at_the_top(self) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agents_app.config.agents import load_agent
 from agents_app.config.errors import ConfigFileInvalid, ProviderKeyMissing, ProviderUnknown
 from agents_app.config.model_choice import ModelChoice, choose_model
 from agents_app.config.thinking import ThinkingSetting
@@ -12,7 +13,7 @@ from agents_app.runtimes.base import Thinking
 from agents_app.runtimes.registry import create_runtime
 from halo_project.errors import ConfigurationError
 from halo_project.layout import HomeLayout, WorkspaceLayout
-from tests.agents_app.config.support import FULL_BLOCK, agent, write_yaml
+from tests.agents_app.config.support import FULL_BLOCK, agent, write_agent, write_yaml
 
 A = {"ANTHROPIC_API_KEY": "sk-a"}
 O = {"OPENAI_API_KEY": "sk-o"}  # noqa: E741 - reads as a pair with A
@@ -187,6 +188,15 @@ class TestExplicit:
             match=r"\(x\), `model.provider` in its agent.yaml: There is no provider 'nobody'.*acme, anthropic",
         ):
             choose_model(explicit(provider="nobody"), home, A.get)
+
+    def test_a_misspelt_provider_is_told_with_its_line(self, home: HomeLayout) -> None:
+        write_agent(home.global_agents / "aide", model={**FULL_BLOCK, "provider": "antropic"})
+        with pytest.raises(ProviderUnknown) as caught:
+            choose_model(load_agent("aide", None, home), home, A.get)
+        assert caught.value.message == (
+            "The agent 'aide' (aide), `model.provider` in its agent.yaml, line 3: "
+            "There is no provider 'antropic'. Did you mean `anthropic`?"
+        )
 
     def test_unknown_wire(self, home: HomeLayout) -> None:
         with pytest.raises(ProviderUnknown, match=r"speaks 'telepathy'.*anthropic-messages, openai-chat") as caught:

@@ -353,7 +353,11 @@ class TestPlaceholders:
 
     @pytest.mark.parametrize("text", ["", "no front", "---\nuser_name: A", "x\n---\nuser_name: A\n---", "---\n---\n"])
     def test_no_names(self, text: str) -> None:
-        assert profile_names(text) == {}
+        assert profile_names(text, "Aide") == {"user_name": "the person", "ai_name": "Aide"}
+
+    def test_without_a_profile_no_braces_are_left(self, halo_home: HomeLayout, workspace: Path) -> None:
+        told = agent(name="Aide", agent_md="You are {{ai_name}} and help {{user_name}}.")
+        assert "You are Aide and help the person." in build(told, workspace, halo_home)
 
 
 class TestSections:

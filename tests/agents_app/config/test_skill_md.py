@@ -126,9 +126,17 @@ class TestSkillMd:
     def test_what_is_missing(self) -> None:
         problems = parse("---\nname:\n---\n").problems
         assert problems == (
-            "Line 2: `name` is missing; it must be a text.",
             "Line 1: `description` is missing; it must be a text.",
+            "Line 2: `name` is missing; it must be a text.",
         )
+
+    def test_misspelt_names_are_told_beside_what_is_missing(self) -> None:
+        text = "---\nname: web\ndescripton: x\nverbs:\n  - {name: go, requiresAcess: full}\n---\n"
+        assert [each.rpartition(" Did you mean ")[2] for each in parse(text).problems] == [
+            "Line 1: `description` is missing; it must be a text.",
+            "`description`?",
+            "`requiresAccess`?",
+        ]
 
     @pytest.mark.parametrize(
         ("text", "warning"),
@@ -228,11 +236,18 @@ secrets:
     def test_warnings(self, tmp_path: Path) -> None:
         path = write(tmp_path / "config.yaml", "params:\n  - key: a\n    type: number\n    hidden: true\nextra: 1")
         assert read_declarations(path).warnings == (
-            "config.yaml: Line 5: `extra` is not a field Halo knows; it is ignored.",
-            "config.yaml: Line 4: `params[0].hidden` is not a field Halo knows; it is ignored.",
             "config.yaml: Line 3: `params[0].type` is none of string, int, float, boolean, enum; "
             "it is taken for a string.",
+            "config.yaml: Line 4: `params[0].hidden` is not a field Halo knows; it is ignored.",
+            "config.yaml: Line 5: `extra` is not a field Halo knows; it is ignored.",
         )
+
+    def test_misspelt_fields_of_a_broken_file(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "config.yaml", "params:\n  - kye: a\n    secretz: true\n")
+        with pytest.raises(ConfigFileInvalid) as caught:
+            read_declarations(path)
+        assert "`params[0].key` is missing" in caught.value.problem
+        assert "Did you mean `key`?" in caught.value.problem and "Did you mean `secret`?" in caught.value.problem
 
     @pytest.mark.parametrize(
         ("field", "warning"),

@@ -1,6 +1,8 @@
 """The runtime without a model: repeats, calls tools on command, thinks aloud, and always the same."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +71,14 @@ async def test_bad_json_is_told_and_nothing_is_called(line: str) -> None:
 @pytest.mark.parametrize("line", ["/tool", "/slow soon"])
 async def test_incomplete_commands_are_explained(line: str) -> None:
     assert "needs" in (await say(user(line))).text
+
+
+async def test_the_readmes_messages_do_what_it_says() -> None:
+    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
+    tool, slow = [await say(user(text)) for text in re.findall(r"```\n(/.*?)\n```", readme, re.DOTALL)]
+    assert tool.thinking == "there may be two of them"
+    assert tool_inputs(tool) == [("shell_exec", {"command": "ls"}, None)]
+    assert slow.text.startswith("You said: Say this with a pause")
 
 
 async def test_it_thinks_aloud() -> None:
