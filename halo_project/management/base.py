@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from halo_project.errors import BadRequest
 from halo_project.printable import printable
@@ -17,8 +17,14 @@ class HaloCommand(BaseCommand):
     listed = True
     suppressed_base_arguments = frozenset({
         "--version", "--verbosity", "--settings", "--pythonpath", "--traceback", "--no-color", "--force-color",
-        "--skip-checks",
     })  # fmt: skip
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        for action in parser._actions:
+            if action.dest == "skip_checks":  # the one that `suppressed_base_arguments` does not reach
+                action.help = SUPPRESS
+        return parser
 
     def needed_workspace(self, options: Mapping[str, Any], why: str) -> str:
         """Raises BadRequest, which begins with `why`."""

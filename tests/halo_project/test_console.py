@@ -35,7 +35,7 @@ def test_a_misspelt_command(tmp_path: Path) -> None:
 def test_help_shows_what_is_ours(name: str, tmp_path: Path) -> None:
     done = run(tmp_path, name, "--help")
     assert done.returncode == 0 and "--help" in done.stdout
-    for theirs in ("--settings", "--pythonpath", "--traceback", "--verbosity", "--no-color"):
+    for theirs in ("--settings", "--pythonpath", "--traceback", "--verbosity", "--no-color", "--skip-checks"):
         assert theirs not in done.stdout
 
 
