@@ -256,3 +256,14 @@ def resolve_workspace(path: str) -> Path:
     if real == Path(real.anchor):
         raise BadRequest("The root of the file system cannot be a workspace.", code="workspace_root")
     return real
+
+
+def refuse_home(root: Path, home: HomeLayout) -> None:
+    """Raises BadRequest for the installation's own folder, and for one whose `.halo` it would be."""
+    own = home.home.resolve()
+    if own in (root, WorkspaceLayout(root).halo_dir.resolve()):
+        raise BadRequest(
+            f"{root} cannot be a workspace: Halo keeps the installation's own files in {own}. Choose a folder inside"
+            " or beside it.",
+            code="workspace_is_home",
+        )

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import transaction
 
 from halo_project.errors import Conflict, Forbidden
-from halo_project.layout import WorkspaceLayout, resolve_workspace
+from halo_project.layout import WorkspaceLayout, refuse_home, resolve_workspace
 from sessions_app.identifiers import leaf, parent
 from sessions_app.legacy_import import import_once
 from sessions_app.log.paths import SessionPaths, session_paths
@@ -21,7 +21,9 @@ logger = logging.getLogger(__name__)
 
 def find_workspace(path: str) -> Workspace | None:
     """The row of a folder that was opened before. Raises NotFound or BadRequest for what cannot be a workspace."""
-    return Workspace.objects.filter(path=str(resolve_workspace(path))).first()
+    root = resolve_workspace(path)
+    refuse_home(root, settings.HALO_HOME)
+    return Workspace.objects.filter(path=str(root)).first()
 
 
 def known_workspace(path: str, now: datetime) -> Workspace | None:
@@ -43,6 +45,7 @@ def open_workspace(path: str, now: datetime) -> Workspace:
     root = resolve_workspace(path)
     if root == settings.HALO_HOME.internal_sessions:
         return internal_workspace(now)
+    refuse_home(root, settings.HALO_HOME)
     if not WorkspaceLayout(root).sessions.is_dir():
         scaffold(root)
     workspace = Workspace.objects.get_or_create(path=str(root), defaults={"created_at": now})[0]

@@ -6,9 +6,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from agents_app import live_settings
 from channels_app.commands.aliases import load_aliases
 from channels_app.commands.asking import Caller
 from channels_app.commands.catalogue import commands
+from channels_app.commands.help import warnings
 from channels_app.commands.skills_here import NONE, skills_here
 from halo_project.layout import resolve_workspace
 from sessions_app.api.fields import ProjectField
@@ -33,9 +35,15 @@ class Commands(APIView):
         if caller is not None:
             resolve_workspace(caller.workspace)
             skills = skills_here(caller) if caller.session_id or caller.agent_id else NONE
-        warnings = [*load_aliases(settings.HALO_HOME).warnings, *skills.warnings]
-        found = [command.to_dict() for command in commands(ACCESS, "en", skills)]
-        return Response({"commands": found, "warnings": warnings})
+        language = _language(caller)
+        found = [command.to_dict() for command in commands(ACCESS, language, skills)]
+        told = warnings(language, load_aliases(settings.HALO_HOME), skills)
+        return Response({"commands": found, "warnings": told})
+
+
+def _language(caller: Caller | None) -> str:
+    known = live_settings.installation() if caller is None else live_settings.of_workspace(caller.workspace)
+    return known.language
 
 
 def _caller(query: dict[str, str]) -> Caller | None:

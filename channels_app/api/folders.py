@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from django.conf import settings
+
 from halo_project.errors import BadRequest, Forbidden, HaloError, NotFound
-from halo_project.layout import resolve_workspace
+from halo_project.layout import refuse_home, resolve_workspace
 from sessions_app.workspaces import scaffold
 
 MAX_ENTRIES = 2_000
@@ -71,6 +73,7 @@ def look(path: Path) -> tuple[bool, bool]:
 def open_folder(path: Path) -> Path:
     """Make a folder a workspace; returns its real path. Raises NotFound, BadRequest, or Forbidden when not writable."""
     root = resolve_workspace(str(path))
+    refuse_home(root, settings.HALO_HOME)
     if not _is_utf8(str(root)):
         raise BadRequest("The folder's name is not valid UTF-8. Rename it first.", code="bad_path")
     scaffold(root)

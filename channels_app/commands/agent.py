@@ -1,18 +1,17 @@
 """`/agent …`: who may answer here. Making and changing agents is a skill's."""
 
-from collections.abc import Set as AbstractSet
-
 from django.conf import settings
 
 from agents_app import agent_files
-from agents_app.config.agents import AgentConfig, AgentListing, Item, item_of, list_agents, load_agent
+from agents_app.agent_list import AgentRow, list_rows, row_of
+from agents_app.config.agents import AgentConfig, AgentListing, item_of, list_agents, load_agent
 from agents_app.config.bundle import built_in_agents
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.context_report import model_label
 from channels_app.commands.standing import Standing, answering_agent, next_session_id, stand
-from channels_app.commands.wording import list_number, one_line, say
+from channels_app.commands.wording import list_number, one_line, reason, say
 from halo_project.database import db
 from halo_project.errors import BadRequest, HaloError, NotFound
 
@@ -23,9 +22,8 @@ async def list_(caller: Caller, _: str) -> Answer:
 
 def _list(caller: Caller) -> str:
     standing = stand(caller)
-    off = disabled_of(standing.workspace_pk, DisabledItem.Kind.AGENT)
     current = _current_id(caller, standing)
-    lines = [_line(caller.language, n, each, off, current) for n, each in enumerate(_shown(standing), 1)]
+    lines = [_line(caller.language, n, each, current) for n, each in enumerate(list_rows(standing.root), 1)]
     return "\n".join(lines) or say(caller.language, "no_agents")
 
 
@@ -34,15 +32,25 @@ def _shown(standing: Standing) -> list[AgentListing]:
     return [agent for agent in list_agents(standing.root, settings.HALO_HOME) if not agent.internal]
 
 
-def _line(language: str, number: int, agent: AgentListing, off: AbstractSet[Item], current: str | None) -> str:
+def _line(language: str, number: int, row: AgentRow, current: str | None) -> str:
+    agent = row.listing
     notes = [say(language, "current")] if agent.agent_id == current else []
-    if item_of(agent) in off:
+    if row.disabled:
         notes.append(say(language, "off"))
+    trouble = _no_model(row)
     if agent.error is not None:
-        notes.append(say(language, "cannot_be_read", error=one_line(agent.error)))
+        notes.append(say(language, "cannot_be_read", error=reason(agent.error, agent.folder)))
+    elif trouble:
+        notes.append(say(language, "cannot_answer", error=reason(trouble)))
     description = one_line(agent.config.description) if agent.config else ""
     about = f": {description}" if description else ""
     return f"{number}. {agent.name} (`{agent.agent_id}`){about}{' — ' if notes else ''}{', '.join(notes)}"
+
+
+def _no_model(row: AgentRow | None) -> str:
+    """Why no model would answer for this agent now; empty when one would."""
+    problem = row.to_dict().get("modelError") if row is not None else None
+    return problem["error"] if problem else ""
 
 
 def _current_id(caller: Caller, standing: Standing) -> str | None:
@@ -55,17 +63,19 @@ def _current_id(caller: Caller, standing: Standing) -> str | None:
 async def switch(caller: Caller, wanted: str) -> Answer:
     if not wanted:
         return Answer(say(caller.language, "which_agent", verb="switch"))
-    agent = await db(_choose, caller, wanted)
-    text = say(caller.language, "agent_switched", name=agent.name)
+    agent, trouble = await db(_choose, caller, wanted)
+    key = "switched_in_vain" if trouble else "agent_switched"
+    text = say(caller.language, key, name=agent.name, error=trouble)
     return Answer(text, next_session_id(caller), agent_id=agent.agent_id)
 
 
-def _choose(caller: Caller, wanted: str) -> AgentConfig:
+def _choose(caller: Caller, wanted: str) -> tuple[AgentConfig, str]:
+    """The agent, and why it could not answer now."""
     standing = stand(caller)
     agent = _find(caller, standing, wanted)
     if item_of(agent) in disabled_of(standing.workspace_pk, DisabledItem.Kind.AGENT):
         raise BadRequest(say(caller.language, "agent_off", name=agent.name), code="agent_disabled")
-    return agent
+    return agent, _no_model(row_of(agent.agent_id, standing.root))
 
 
 def _find(caller: Caller, standing: Standing, wanted: str) -> AgentConfig:
@@ -88,7 +98,9 @@ def _describe(caller: Caller, wanted: str) -> str:
     standing = stand(caller)
     agent = _find(caller, standing, wanted) if wanted else answering_agent(caller, standing)
     language = caller.language
+    row = row_of(agent.agent_id, standing.root)
     facts = {
+        "state_word": say(language, "off") if row is not None and row.disabled else "",
         "scope_word": say(language, f"{agent.scope}_scope"),
         "model_word": model_label(agent, standing.root),
         "tools_word": ", ".join(agent.tools),
@@ -97,7 +109,8 @@ def _describe(caller: Caller, wanted: str) -> str:
     }
     lines = [f"**{agent.name}** (`{agent.agent_id}`)", "", *([agent.description, ""] if agent.description else [])]
     lines += [f"- {say(language, key)}: {value}" for key, value in facts.items() if value]
-    return "\n".join([*lines, *(f"- {say(language, 'warning')}: {warning}" for warning in agent.warnings)])
+    warnings = row.warnings if row is not None else agent.warnings
+    return "\n".join([*lines, *(f"- {say(language, 'warning')}: {warning}" for warning in warnings)])
 
 
 async def delete(caller: Caller, wanted: str) -> Answer:

@@ -1,6 +1,6 @@
 """`HALO_HOME/global/aliases.yaml`: short forms of commands. Read again when it changes; without it there are none."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,10 @@ class Aliases:
             word = args.split(maxsplit=1)[0] if args else ""
             args = self.verbs.get(word.lower(), word) + args[len(word) :]
         return name, args
+
+    def hiding(self, words: Container[str]) -> list[tuple[str, str]]:
+        """The aliases, with what they stand for, that keep one of these words from whoever else has it."""
+        return [(name, meaning) for name, meaning in self.top.items() if name in words]
 
 
 NONE = Aliases({}, {})

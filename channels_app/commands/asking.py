@@ -8,7 +8,8 @@ class Caller:
     """A person at a door.
 
     workspace: absolute path. session_id: the session that is open, which may not have begun; None without one.
-    agent_id: who would answer in a session to come. language: en or zh. session_prefix: what the ids of this person's
+    agent_id: who would answer in a session to come. language: a tag of `general.language`, such as
+    `zh-CN`. session_prefix: what the ids of this person's
     sessions begin with, at doors whose users see only their own; None in the browser. client_msg_id: of the message
     that held the command; sent again it has the same effect once, where once matters.
     """
@@ -17,7 +18,7 @@ class Caller:
     access: str
     session_id: str | None = None
     agent_id: str | None = None
-    language: str = "en"
+    language: str = "en-US"
     session_prefix: str | None = None
     door: str = "browser"
     client_msg_id: str | None = None

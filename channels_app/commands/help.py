@@ -1,12 +1,14 @@
 """`/help`, and what a command says that was given no verb: what the caller may use here."""
 
+from collections.abc import Iterator
+
 from django.conf import settings
 
 from agents_app.config.command_names import BUILTIN_COMMANDS
-from channels_app.commands.aliases import load_aliases
+from channels_app.commands.aliases import Aliases, load_aliases
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.catalogue import Command, commands, own_command
-from channels_app.commands.skills_here import skills_here
+from channels_app.commands.skills_here import SkillsHere, skills_here
 from channels_app.commands.wording import one_line, say
 from halo_project.database import db
 
@@ -34,11 +36,25 @@ def _all(caller: Caller) -> str:
     lines = [f"**{say(caller.language, 'commands')}**", "", *own]
     if theirs:
         lines += ["", f"**{say(caller.language, 'skill_commands')}**", "", *theirs]
-    short = [f"`/{name}` → `{meaning}`" for name, meaning in aliases.top.items()]
-    if short:
-        lines += ["", f"{say(caller.language, 'short_forms')}: {', '.join(short)}"]
-    lines += [f"\n{say(caller.language, 'warning')}: {warning}" for warning in (*aliases.warnings, *skills.warnings)]
-    return "\n".join(lines)
+    lines += [*_short(caller.language, aliases), "", say(caller.language, "scope_marker")]
+    told = warnings(caller.language, aliases, skills)
+    return "\n".join([*lines, *(f"\n{say(caller.language, 'warning')}: {warning}" for warning in told)])
+
+
+def warnings(language: str, aliases: Aliases, skills: SkillsHere) -> list[str]:
+    """What is wrong with the aliases and the skills' commands, and where the one takes a word of the other."""
+    hidden = [
+        say(language, "alias_hides", alias=name, meaning=meaning, skill=skills.words[name].skill_id)
+        for name, meaning in aliases.hiding(skills.words)
+    ]
+    return [*aliases.warnings, *hidden, *skills.warnings]
+
+
+def _short(language: str, aliases: Aliases) -> Iterator[str]:
+    for key, slash, words in (("short_forms", "/", aliases.top), ("short_verbs", "", aliases.verbs)):
+        if words:
+            pairs = (f"`{slash}{name}` → `{meaning}`" for name, meaning in words.items())
+            yield from ("", f"{say(language, key)}: {', '.join(pairs)}")
 
 
 def _line(command: Command) -> str:

@@ -5,12 +5,20 @@ from collections.abc import Awaitable, Callable
 from agents_app import conversation
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.context_report import context_report
-from channels_app.commands.session_report import tree_report
-from channels_app.commands.standing import is_own, next_session_id, open_session, own_sessions, stand
-from channels_app.commands.wording import MARKS, list_number, one_line, say
+from channels_app.commands.session_report import state_word, tree_report
+from channels_app.commands.standing import (
+    is_own,
+    next_session_id,
+    open_session,
+    own_sessions,
+    sessions_ending_in,
+    stand,
+)
+from channels_app.commands.wording import list_number, one_line, say
 from halo_project.database import db
 from halo_project.errors import BadRequest, NotFound
 from sessions_app.identifiers import check_session_id
+from sessions_app.models import AgentSession
 from sessions_app.queries import get_session
 
 LISTED = 20
@@ -35,7 +43,7 @@ async def list_(caller: Caller, _: str) -> Answer:
 def _line(caller: Caller, number: int, row: dict) -> str:
     title = one_line(row["title"]) or say(caller.language, "untitled")
     here = f" ({say(caller.language, 'current')})" if row["id"] == caller.session_id else ""
-    return f"{number}. {MARKS[row['status']]} {title} · {row['agentName']}{here}"
+    return f"{number}. {title} · {row['agentName']} · {state_word(caller.language, row['status'])}{here}"
 
 
 async def info(caller: Caller, _: str) -> Answer:
@@ -58,16 +66,28 @@ async def switch(caller: Caller, wanted: str) -> Answer:
 
 
 def _find(caller: Caller, wanted: str) -> tuple[str, str] | None:
-    """Id and title of the session with that number in the list, or of that id."""
+    """Id and title of the session with that number in the list, of that id, or of an id that alone ends so."""
     number = list_number(wanted)
     if number is not None:
         listed = own_sessions(caller, number).sessions
         return (listed[-1]["id"], listed[-1]["title"]) if len(listed) == number else None
     try:
         session = get_session(caller.workspace, check_session_id(wanted))
-    except (NotFound, BadRequest):
+    except BadRequest:
         return None
-    return (session.session_id, session.title or "") if is_own(caller, session.session_id) else None
+    except NotFound:
+        session = _ending_in(caller, wanted)
+    if session is None or not is_own(caller, session.session_id):
+        return None
+    return session.session_id, session.title or ""
+
+
+def _ending_in(caller: Caller, ending: str) -> AgentSession | None:
+    """Raises BadRequest where several do."""
+    found = [each for each in sessions_ending_in(stand(caller).row, ending) if is_own(caller, each.session_id)]
+    if len(found) > 1:
+        raise BadRequest(say(caller.language, "many_sessions", wanted=one_line(ending)), code="session_ambiguous")
+    return found[0] if found else None
 
 
 async def stop(caller: Caller, _: str) -> Answer:

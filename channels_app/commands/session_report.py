@@ -5,14 +5,13 @@ from datetime import datetime
 
 from channels_app.commands.asking import Caller
 from channels_app.commands.standing import open_session, stand
-from channels_app.commands.wording import MARKS, one_line, say
+from channels_app.commands.wording import one_line, say
 from sessions_app.lease import RUN_KINDS
 from sessions_app.legacy_import import complete_session
 from sessions_app.models import AgentSession, SessionRun
 from sessions_app.tree import below, root_of
 
 SHOWN_SESSIONS = 60
-_ID_CHARS = 12
 _TITLE_CHARS = 60
 
 
@@ -27,7 +26,7 @@ def tree_report(caller: Caller) -> str:
         )
     )
     title = one_line(top.title or "", _TITLE_CHARS) or say(caller.language, "untitled")
-    lines = [f"**{title}** · `{top.session_id[-_ID_CHARS:]}`", ""]
+    lines = [f"**{title}** · `{top.session_id}`", ""]
     for number, (depth, each) in enumerate(_walk(top, children, 0)):
         if number == SHOWN_SESSIONS:
             rest = sum(map(len, children.values())) + 1 - SHOWN_SESSIONS
@@ -61,11 +60,17 @@ def _tree_line(caller: Caller, depth: int, each: AgentSession, running: set[int]
         else ""
     )
     times = (
-        f"{say(caller.language, 'created')} {_moment(each.created_at)}",
-        f"{say(caller.language, 'active')} {_moment(each.updated_at)}",
+        say(caller.language, "created", moment=_moment(each.created_at)),
+        say(caller.language, "active", moment=_moment(each.updated_at)),
     )
     current = f" ({say(caller.language, 'current')})" if each.pk == here.pk and depth else ""
-    return f"{'  ' * depth}- {MARKS[_status(each, running)]} {name}{work}{current} · {' · '.join(times)}"
+    state = state_word(caller.language, _status(each, running))
+    return f"{'  ' * depth}- {name}{work}{current} · {state} · {' · '.join(times)}"
+
+
+def state_word(language: str, status: str) -> str:
+    """`status`: running, idle, stopped or archived."""
+    return say(language, "stopped_state" if status == "stopped" else status)
 
 
 def _status(session: AgentSession, running: set[int]) -> str:

@@ -9,7 +9,7 @@ from agents_app.models import DisabledItem
 from agents_app.skill_files import delete_skill, toggle_skill
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.standing import stand
-from channels_app.commands.wording import one_line, say
+from channels_app.commands.wording import one_line, reason, say
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import NotFound
@@ -29,7 +29,7 @@ def _list(caller: Caller) -> str:
 def _line(language: str, listing: SkillListing, off: set[tuple[str, str]]) -> str:
     notes = [say(language, "off")] if (listing.skill_id, scope_name(listing.scope)) in off else []
     if listing.error is not None:
-        notes.append(say(language, "cannot_be_read", error=one_line(listing.error)))
+        notes.append(say(language, "cannot_be_read", error=reason(listing.error, listing.folder)))
     command = f" `/{listing.skill.command}`" if listing.skill and listing.skill.command else ""
     about = f": {one_line(listing.skill.description)}" if listing.skill else ""
     return f"- {listing.name} (`{listing.skill_id}`){command}{about}{' — ' if notes else ''}{', '.join(notes)}"

@@ -21,6 +21,8 @@ from sessions_app.models import AgentSession, Workspace
 from sessions_app.queries import SessionPage, list_sessions
 from sessions_app.workspaces import find_session, known_workspace
 
+SHORTEST_ENDING = 4  # characters: what is shorter is a number of the list, or a slip
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -62,6 +64,14 @@ def own_sessions(caller: Caller, limit: int) -> SessionPage:
         return SessionPage([], None)
     page = list_sessions(caller.workspace, root_only=True, prefix=prefix, limit=limit)
     return SessionPage([row for row in page.sessions if is_own(caller, row["id"])], page.next_cursor)
+
+
+def sessions_ending_in(workspace: Workspace | None, ending: str) -> list[AgentSession]:
+    """Those whose id ends so, for an id that somebody copied in part."""
+    if workspace is None or len(ending) < SHORTEST_ENDING:
+        return []
+    found = AgentSession.objects.filter(workspace=workspace, session_id__endswith=ending, deleting=False)
+    return [each for each in found if each.session_id.endswith(ending)]  # SQLite passes over the case of letters
 
 
 def is_own(caller: Caller, session_id: str) -> bool:

@@ -1,5 +1,7 @@
 """What commands say, in English and Chinese. A key is a command, a verb of one (`session.new`) or an answer."""
 
+from pathlib import Path
+
 _TEXTS: dict[str, tuple[str, str]] = {
     "help": ("This list", "显示此列表"),
     "session": ("Sessions of this workspace", "本工作区的会话"),
@@ -30,6 +32,15 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "skill_commands": ("Commands of skills", "技能命令"),
     "verbs": ("Verbs", "子命令"),
     "short_forms": ("Short forms", "简写"),
+    "short_verbs": ("Short forms of verbs", "子命令简写"),
+    "alias_hides": (
+        "aliases.yaml: /{alias} stands for {meaning}, so the skill '{skill}' is not reached by /{alias}.",
+        "aliases.yaml：/{alias} 是 {meaning} 的简写，因此 /{alias} 不会到达技能“{skill}”。",
+    ),
+    "scope_marker": (
+        "`@scope <folder>` in a message adds the instructions of that folder to this one message.",
+        "消息中的 `@scope <目录>` 会为这条消息加入该目录的说明。",
+    ),
     "warning": ("Note", "注意"),
     "needs_level": (
         "`{command}` needs the access level {needed}; yours is {level}.",
@@ -42,6 +53,10 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "There is no session {wanted}. `/session list` shows them.",
         "没有会话 {wanted}，请用 `/session list` 查看。",
     ),
+    "many_sessions": (
+        "More than one session ends in {wanted}. Give more of the id.",
+        "有多个会话的 id 以 {wanted} 结尾，请给出更完整的 id。",
+    ),
     "which_session": ("Say which one: `/session switch <n>`.", "请指明：`/session switch <n>`。"),
     "new_session": ("A new session. Write your first message.", "新会话已就绪，请发送第一条消息。"),
     "switched": ("Session: {title}", "当前会话：{title}"),
@@ -49,12 +64,19 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "stopped": ("Stopped.", "已停止。"),
     "interrupted": ("Interrupted; what waited goes on.", "已中断，继续处理等待的消息。"),
     "nothing_runs": ("Nothing is running here.", "当前没有正在进行的任务。"),
-    "compacting": ("The history is being made shorter.", "正在压缩历史记录。"),
+    "compacting": (
+        "Looking for what can be made shorter; how it went follows.",
+        "正在检查可压缩的历史记录，结果稍后显示。",
+    ),
     "more": ("… and older ones", "……以及更早的会话"),
     "more_below": ("… and {count} more", "……以及另外 {count} 个"),
     "current": ("current", "当前"),
-    "created": ("new", "建"),
-    "active": ("act", "活"),
+    "running": ("at work", "运行中"),
+    "idle": ("idle", "空闲"),
+    "stopped_state": ("stopped", "已停止"),
+    "archived": ("archived", "已归档"),
+    "created": ("began {moment}", "开始于 {moment}"),
+    "active": ("last active {moment}", "最近活动 {moment}"),
     "context": ("Context", "上下文"),
     "tokens": (
         "{used} of {most} tokens ({percent} %)",
@@ -91,6 +113,12 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "built_in": ("{name} comes with Halo and cannot be deleted.", "{name} 是 Halo 自带的，不能删除。"),
     "deleted": ("Deleted: {name} ({scope}).", "已删除：{name}（{scope}）。"),
     "off": ("switched off", "已停用"),
+    "cannot_answer": ("cannot answer: {error}", "无法回答：{error}"),
+    "switched_in_vain": (
+        "A new session with {name}, which cannot answer yet. {error}",
+        "已与 {name} 开始新会话，但它目前无法回答。{error}",
+    ),
+    "state_word": ("State", "状态"),
     "cannot_be_read": ("cannot be read: {error}", "无法读取：{error}"),
     "scope_word": ("From", "来源"),
     "workspace_scope": ("this workspace", "本工作区"),
@@ -111,14 +139,14 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
 }
 
-MARKS = {"running": "🟢", "idle": "⚪", "stopped": "⏹", "archived": "📦"}
 _SHOWN_CHARS = 80
+_REASON_CHARS = 300
 
 
 def say(language: str, key: str, **values: object) -> str:
-    """The sentence in the language; English for one that is not known."""
+    """The sentence in the language, a tag such as `zh-CN`; English for one that is not known."""
     english, chinese = _TEXTS[key]
-    text = chinese if language == "zh" else english
+    text = chinese if language.lower().partition("-")[0] == "zh" else english
     return text.format(**values) if values else text
 
 
@@ -131,3 +159,9 @@ def one_line(text: str, limit: int = _SHOWN_CHARS) -> str:
     """A title or description as a part of a line."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def reason(error: str, folder: Path | None = None) -> str:
+    """Why something cannot be used, for a list that has named it already: from its file's name on."""
+    _, found, rest = error.partition(f"{folder}/") if folder is not None else ("", "", "")
+    return one_line(rest if found else error, _REASON_CHARS)

@@ -20,7 +20,11 @@ async def info(caller: Caller, _: str) -> Answer:
 def _describe(caller: Caller) -> str:
     standing, language = stand(caller), caller.language
     page = own_sessions(caller, MAX_LIMIT)
-    agents = [agent.name for agent in list_agents(standing.root, settings.HALO_HOME) if not agent.internal]
+    agents = [
+        f"{agent.name} (`{agent.agent_id}`)"
+        for agent in list_agents(standing.root, settings.HALO_HOME)
+        if not agent.internal
+    ]
     facts = {
         "workspace_word": f"`{standing.root}`",
         "sessions_word": f"{len(page.sessions)}{'+' if page.next_cursor else ''}",

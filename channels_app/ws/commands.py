@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.settings_file import load_settings
+from agents_app import live_settings
 from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.dispatch import dispatch
 from channels_app.commands.text import CommandText, read_command
@@ -37,13 +35,8 @@ async def take_command(request: ChatRequest, send: Send) -> ChatRequest | None:
 
 
 def _look(request: ChatRequest) -> tuple[CommandText | None, str]:
-    try:
-        language = load_settings(settings.HALO_HOME, settings.HALO.lookup, Path(request.workspace)).text(
-            "general", "language"
-        )
-    except ConfigFileInvalid:  # told by everything that needs a setting; a command may be what mends it
-        language = None
-    return read_command(request.text, settings.HALO_HOME), language or "en"
+    words = read_command(request.text, settings.HALO_HOME)
+    return words, live_settings.of_workspace(request.workspace).language
 
 
 def _caller(request: ChatRequest, language: str) -> Caller:

@@ -89,13 +89,14 @@ class Subscription:
             self._preparing = True
 
     async def _watch(self):
-        """Send a snapshot and what follows it, yielding after each frame. Ends by an error only."""
+        """Send a snapshot and what follows it, yielding after each frame. Ends by an error, or when the session that
+        was still to come has come: its agent and limits are in a snapshot alone."""
         mark, away = None, None
         try:
             mark = await self._bus.mark(self.key)
         except BusError as error:  # the words in the files are shown also while the bus is away
             away = error
-        snapshot = await self._take_snapshot(mark)
+        snapshot, begun = await self._take_snapshot(mark)
         self._preparing = False
         await self._send({"type": "state:snapshot", "snapshot": snapshot})
         if away is not None:
@@ -108,14 +109,17 @@ class Subscription:
                     raise _TooBig(entry)
                 await self._send(entry)
                 yield
+                if not begun and (await self._take_snapshot(mark))[1]:
+                    return
 
-    async def _take_snapshot(self, mark: Mark | None) -> dict[str, Any]:
+    async def _take_snapshot(self, mark: Mark | None) -> tuple[dict[str, Any], bool]:
+        """And whether the session is there."""
         try:
-            return bounded(await self._snapshot(mark))
+            return bounded(await self._snapshot(mark)), True
         except NotFound as error:
             if error.code != "session_missing":
                 raise
-            return empty_snapshot(self.key.session_id, mark)
+            return empty_snapshot(self.key.session_id, mark), False
 
     async def _wait_for_bus(self) -> None:
         """Until then a snapshot would only repeat the last one."""

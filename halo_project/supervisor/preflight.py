@@ -12,7 +12,7 @@ import psutil
 
 from halo_project.env import HaloEnv
 from halo_project.errors import ConfigurationError, HaloError
-from halo_project.layout import HomeLayout, WorkspaceLayout, resolve_workspace
+from halo_project.layout import HomeLayout, WorkspaceLayout, refuse_home, resolve_workspace
 
 # The processes of a supervisor that was killed need up to this long to notice and end; they still hold the lock.
 _ORPHANS_END_WITHIN_S = 12.0
@@ -88,7 +88,9 @@ def prepare_workspace(env: HaloEnv, layout: HomeLayout) -> Path:
         WorkspaceLayout(env.workspace).scaffold()
         return env.workspace
     try:
-        return resolve_workspace(str(env.workspace))
+        root = resolve_workspace(str(env.workspace))
+        refuse_home(root, layout)
+        return root
     except HaloError as error:
         raise ConfigurationError(f"HALO_WORKSPACE cannot be used: {error.message}") from None
 

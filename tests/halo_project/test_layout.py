@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from halo_project.errors import BadRequest, ConfigurationError, NotFound
-from halo_project.layout import MAX_SOCKET_PATH_BYTES, HomeLayout, WorkspaceLayout, resolve_workspace
+from halo_project.layout import MAX_SOCKET_PATH_BYTES, HomeLayout, WorkspaceLayout, refuse_home, resolve_workspace
 
 
 def mode(path: Path) -> int:
@@ -139,3 +139,25 @@ def test_resolve_workspace_says_what_is_wrong(tmp_path):
         with pytest.raises(kind) as refusal:
             resolve_workspace(path)
         assert refusal.value.code == code, path
+
+
+def test_the_installations_own_folder_is_no_workspace_and_neither_is_the_one_around_it(tmp_path):
+    root = tmp_path / "person"
+    home = HomeLayout(root / ".halo")
+    home.prepare()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / ".halo").symlink_to(home.home)
+    for folder in (root, home.home, tmp_path / "linked"):
+        with pytest.raises(BadRequest, match="the installation's own files") as raised:
+            refuse_home(folder, home)
+        assert raised.value.code == "workspace_is_home"
+    home.default_workspace.mkdir()
+    for folder in (home.default_workspace, root / "project", tmp_path):
+        refuse_home(folder, home)
+
+
+def test_a_home_behind_a_link_is_known(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(BadRequest):
+        refuse_home(tmp_path / "real", HomeLayout(tmp_path / "link"))

@@ -75,8 +75,11 @@ def test_what_could_not_be_used_is_told(client, skilled, home):
     (skilled / ".halo" / "agents" / "lead" / "agent.yaml").write_text(
         "name: Lead\nmodel: auto\nskills: [review, another]\n"
     )
-    warnings = client.get("/api/commands", {"projectId": str(skilled), "agentId": "lead"}).json()["warnings"]
+    query = {"projectId": str(skilled), "agentId": "lead"}
+    warnings = client.get("/api/commands", query).json()["warnings"]
     assert len(warnings) == 2 and "aliases.yaml" in warnings[0] and "/review" in warnings[1]
+    (home.global_dir / "aliases.yaml").write_text("top: {/review: /session list}\n")
+    assert "'review' is not reached by /review" in client.get("/api/commands", query).json()["warnings"][0]
 
 
 @pytest.mark.parametrize(
@@ -87,3 +90,10 @@ def test_what_could_not_be_used_is_told(client, skilled, home):
 def test_what_names_nothing_is_refused(client, home, workspace, query, code):
     answer = client.get("/api/commands", {"projectId": str(workspace), **query})
     assert answer.json()["code"] == code
+
+
+def test_descriptions_are_in_the_language_of_the_settings(client, skilled, home):
+    assert listed(client)["/help"]["description"] == "This list"
+    home.settings_yaml.write_text("general: {language: zh-CN}\n")
+    for query in ({}, {"projectId": str(skilled)}):
+        assert listed(client, **query)["/help"]["description"] == "显示此列表"

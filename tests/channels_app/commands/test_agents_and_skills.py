@@ -6,6 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from agents_app.models import DisabledItem
+from halo_project.layout import HomeLayout
 from sessions_app.models import Workspace
 from tests.support.session_rows import make_session, make_workspace
 
@@ -56,6 +57,44 @@ async def test_an_agent_is_described_the_current_one_without_a_name(ask, write_a
         answer = (await ask(text)).text
         assert "**Writer** (`writer`)" in answer and "Does it" in answer and "review" in answer
         assert "this workspace" in answer and "rehearsal" in answer.lower()
+
+
+async def test_a_list_gives_the_whole_reason_why_something_cannot_be_used(ask, write_agent, write_skill, workspace):
+    write_agent("writer")
+    (write_agent("broken") / "agent.yaml").write_text("description: " + "Much to say. " * 9 + "\n")
+    (write_skill("torn") / "SKILL.md").write_text("no front matter")
+    agents = (await ask("/agent list")).text
+    assert "cannot be read: agent.yaml: " in agents and "`name` is missing" in agents
+    skills = (await ask("/skill list")).text
+    line = next(line for line in skills.split("\n") if "`torn`" in line)
+    assert "cannot be read: SKILL.md: " in line and not line.endswith("…")
+    assert str(workspace) not in agents + skills
+
+
+async def test_an_agent_that_no_model_answers_for_is_marked_and_said_at_the_switch(ask, write_agent):
+    own = "model: {provider: anthropic, id: m, endpoint: 'https://api.anthropic.com'}"
+    (write_agent("keyless") / "agent.yaml").write_text(f"name: Keyless\n{own}\n")
+    (write_agent("lost") / "agent.yaml").write_text(f"name: Lost\n{own.replace('anthropic,', 'nowhere,')}\n")
+    listed = {line.split("`")[1]: line for line in (await ask("/agent list")).text.split("\n")}
+    assert "cannot answer: " in listed["keyless"] and "ANTHROPIC_API_KEY" in listed["keyless"]
+    assert "cannot answer: " in listed["lost"] and "nowhere" in listed["lost"]
+    assert "cannot answer" not in listed["default"]
+    answer = await ask("/agent switch keyless")
+    assert answer.agent_id == "keyless" and "cannot answer yet" in answer.text and "ANTHROPIC_API_KEY" in answer.text
+
+
+async def test_a_description_says_that_an_agent_is_off_and_which_names_lead_nowhere(ask, write_agent, workspace):
+    folder = write_agent("writer", skills=("reviw",))
+    with (folder / "agent.yaml").open("a") as file:
+        file.write("team: [defalt]\n")
+    row = await sync_to_async(make_workspace)(workspace)
+    assert "State" not in (await ask("/agent desc writer")).text
+    await DisabledItem.objects.acreate(
+        workspace=row, item_type="agent", item_id="writer", scope="workspace", disabled_at=row.created_at
+    )
+    answer = (await ask("/agent desc writer")).text
+    assert "- State: switched off" in answer
+    assert "names 'defalt'" in answer and "names 'reviw'" in answer
 
 
 async def test_deleting_an_agent_takes_the_folder_in_effect_and_shows_the_one_below(ask, write_agent, home):
@@ -133,7 +172,7 @@ async def test_the_workspace_is_described(ask, workspace, write_agent):
     for session_id in ("web_a_1", "web_b_1", "web_b_2"):
         await sync_to_async(make_session)(row, session_id)
     answer = (await ask("/workspace info")).text
-    assert f"`{workspace}`" in answer and "Sessions: 3" in answer and "Writer" in answer
+    assert f"`{workspace}`" in answer and "Sessions: 3" in answer and "Writer (`writer`)" in answer
     below = (await ask("/workspace info", access="readonly", session_prefix="web_a_")).text
     assert "Sessions: 1" in below and "Access level: readonly" in below
 
@@ -145,6 +184,15 @@ async def test_switching_the_workspace_opens_the_folder(ask, tmp_path):
     assert answer.workspace == str(folder.resolve()) and answer.switch_to.startswith("tg_1_")
     assert (folder / ".halo" / "sessions").is_dir()
     assert await Workspace.objects.filter(path=answer.workspace).aexists()
+
+
+async def test_the_installations_own_folder_is_not_opened_nor_the_one_around_it(ask, home, settings, tmp_path):
+    settings.HALO_HOME = HomeLayout(tmp_path / ".halo")
+    settings.HALO_HOME.prepare()
+    for folder in (tmp_path, tmp_path / ".halo"):
+        answer = await ask(f"/workspace switch {folder}")
+        assert answer.workspace is None and "the installation's own files" in answer.text
+    assert not (tmp_path / ".halo" / ".halo").exists() and not (tmp_path / ".halo" / "sessions").exists()
 
 
 @pytest.mark.parametrize("wanted", ["", "relative", "/no/such/folder", "/", __file__])

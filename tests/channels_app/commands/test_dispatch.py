@@ -131,6 +131,27 @@ async def test_help_lists_what_the_caller_may_use(ask, home, write_agent, write_
     assert "/evo" not in full and "/cron" not in full
 
 
+async def test_help_lists_both_kinds_of_short_forms_and_the_marker_of_a_folder(ask, home):
+    (home.global_dir / "aliases.yaml").write_text("top: {/s: /session}\nverb: {ls: list}\n")
+    text = (await ask("/help")).text
+    assert "Short forms: `/s` → `/session`" in text and "Short forms of verbs: `ls` → `list`" in text
+    assert "`@scope <folder>`" in text
+
+
+async def test_help_tells_which_alias_takes_a_skills_word(ask, home, write_agent, write_skill):
+    (home.global_dir / "aliases.yaml").write_text("top: {/review: /session list, /other: /session}\n")
+    write_skill("review", "command: /review")
+    write_agent("lead", skills=("review",))
+    text = (await ask("/help")).text
+    assert "/review stands for /session list, so the skill 'review' is not reached by /review." in text
+    assert "/other stands for" not in text
+
+
+async def test_schedules_are_not_offered_as_a_command_before_their_service_is_there(ask):
+    assert "/cron" not in (await ask("/help")).text
+    assert await ask("/cron list") is None  # a message like any other; the skill tells the model what to say
+
+
 async def test_help_tells_of_a_faulty_file_of_aliases(ask, home):
     (home.global_dir / "aliases.yaml").write_text("top: [\n")
     assert "aliases.yaml" in (await ask("/help")).text

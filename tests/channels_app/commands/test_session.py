@@ -39,7 +39,7 @@ async def test_the_list_is_numbered_newest_first_and_marks_what_is_open_and_what
     await many(row, "s1>sub")
     await sync_to_async(lambda: hold(AgentSession.objects.get(session_id="s2")))()
     lines = (await ask("/session list", session_id="s1")).text.split("\n")
-    assert [line[:5] for line in lines] == ["1. ⚪ ", "2. 🟢 ", "3. ⚪ "]
+    assert [line.split(" · ")[2] for line in lines] == ["idle", "at work", "idle (current)"]
     assert "Title of s3" in lines[0] and "Title of s1" in lines[2] and lines[2].endswith("(current)")
 
 
@@ -74,6 +74,24 @@ async def test_switch_takes_a_number_of_the_list_or_an_id(ask, row, text, sessio
     assert answer.switch_to == session_id
     assert ("Title of" in answer.text) is (session_id is not None)
     assert ("There is no session" in answer.text) is (session_id is None)
+
+
+async def test_switch_takes_the_end_of_an_id_where_only_one_has_it(ask, row):
+    await many(row, "kepiw0kb38dg71oa", "s_one_end", "s_two_end", "s_three_END", "s_four_gone", deleting=False)
+    await AgentSession.objects.filter(session_id="s_four_gone").aupdate(deleting=True)
+    assert (await ask("/session switch w0kb38dg71oa")).switch_to == "kepiw0kb38dg71oa"
+    answer = await ask("/session switch _end")
+    assert answer.switch_to is None and "More than one session ends in _end" in answer.text
+    for ending in ("oa", "gone", "W0KB38DG71OA", "%_end", "_en"):
+        answer = await ask(f"/session switch {ending}")
+        assert answer.switch_to is None and "There is no session" in answer.text, ending
+
+
+async def test_below_full_access_an_ending_leads_to_ones_own_sessions_alone(ask, row):
+    await many(row, "web_a_longid", "web_b_longid", "web_b_other")
+    told = {"access": "readonly", "session_prefix": "web_a_"}
+    assert (await ask("/session switch longid", **told)).switch_to == "web_a_longid"
+    assert (await ask("/session switch _other", **told)).switch_to is None
 
 
 async def test_switch_without_a_number_asks_for_one(ask):
@@ -119,16 +137,17 @@ async def test_info_prints_the_whole_tree_from_wherever_one_is_in_it(ask, row):
     await sync_to_async(lambda: hold(AgentSession.objects.get(session_id="root_of_all_sessions>a")))()
     answer = (await ask("/session info", session_id="root_of_all_sessions>a")).text
     head, blank, *lines = answer.split("\n")
-    assert head == "**The plan** · `all_sessions`" and blank == ""
+    assert head == "**The plan** · `root_of_all_sessions`" and blank == ""
     assert [line[: line.index("·")].rstrip() for line in lines] == [
-        "- ⚪ Default",
-        "  - 🟢 Scout: Look around (current)",
-        "    - 📦 Digger: Title of root_of_all_sessions>a>c",
-        "  - ⏹ Writer: Title of root_of_all_sessions>b",
+        "- Default",
+        "  - Scout: Look around (current)",
+        "    - Digger: Title of root_of_all_sessions>a>c",
+        "  - Writer: Title of root_of_all_sessions>b",
     ]
-    assert "new 2026-03-01 10:00 UTC · act 2026-03-01 12:00 UTC" in lines[2]
+    assert "· archived · began 2026-03-01 10:00 UTC · last active 2026-03-01 12:00 UTC" in lines[2]
+    assert "· at work ·" in lines[1] and "· stopped ·" in lines[3]
     chinese = (await ask("/session info", session_id="root_of_all_sessions", language="zh")).text
-    assert "建 2026-03-01 12:00 UTC · 活 2026-03-01 12:00 UTC" in chinese
+    assert "开始于 2026-03-01 12:00 UTC · 最近活动 2026-03-01 12:00 UTC" in chinese
 
 
 async def test_info_of_a_huge_tree_is_cut_and_says_by_how_much(ask, row):

@@ -62,8 +62,25 @@ async def test_a_live_viewer_sees_what_the_file_holds(bus):
         await play(holder, random_turn(rng, number))
     await caught_up(viewer, holder)
     assert viewer.state.all_rows() == holder.all_rows() == holder.file
-    assert len(viewer.of_type("state:snapshot")) == 1
-    assert [frame["seq"] for frame in viewer.frames[1:]] == list(range(1, holder.publisher.seq + 1))
+    assert len(viewer.of_type("state:snapshot")) == 2  # the second as soon as the session was there
+    seen = {frame["seq"] for frame in viewer.frames if "seq" in frame}
+    assert seen == set(range(1, holder.publisher.seq + 1))
+    await viewer.close()
+
+
+async def test_a_viewer_that_was_there_first_learns_who_answers_once_the_session_has_begun(bus):
+    holder = Holder(bus, KEY)
+
+    async def snapshot(mark):
+        return {**await holder.snapshot(mark), "agentId": "tester", "agentName": "Tester"}
+
+    viewer = Viewer(bus, KEY, snapshot)
+    await eventually(lambda: bool(viewer.frames))
+    assert "agentId" not in viewer.frames[0]["snapshot"]
+    await play(holder, random_turn(random.Random(3), 0))
+    await caught_up(viewer, holder)
+    assert [one["snapshot"].get("agentId") for one in viewer.of_type("state:snapshot")] == [None, "tester"]
+    assert viewer.state.all_rows() == holder.all_rows()
     await viewer.close()
 
 
