@@ -52,7 +52,7 @@ def _caller(request: ChatRequest, language: str) -> Caller:
 
 def _frames(request: ChatRequest, answer: Answer) -> list[Frame]:
     """The acknowledgement last: until then the client may send the command again."""
-    frames = [system_frame(answer.switch_to or request.session_id, answer.text)]
+    frames = [system_frame(answer.switch_to or request.session_id, answer.text, request.text.strip())]
     if answer.switch_to is not None:
         workspace = answer.workspace or request.workspace
         frames.insert(0, switched_frame(answer.switch_to, workspace, answer.agent_id))

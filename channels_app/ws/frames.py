@@ -21,9 +21,12 @@ def ack_frame(session_id: str | None, row_id: str | None, client_msg_id: str | N
     return frame if client_msg_id is None else {**frame, "clientMsgId": client_msg_id}
 
 
-def system_frame(session_id: str | None, text: str) -> Frame:
-    """A notice in Markdown to this client alone, which is in no log: it has no row and no number."""
-    frame = {"type": "chat:system", "text": text}
+def system_frame(session_id: str | None, text: str, command: str) -> Frame:
+    """The answer to a command, in Markdown and to this client alone: it is in no log, has no row and no number.
+
+    command: what was typed.
+    """
+    frame = {"type": "chat:system", "text": text, "command": command}
     return frame if session_id is None else {**frame, "sessionId": session_id}
 
 

@@ -65,6 +65,33 @@ def test_what_other_sessions_say_is_shown_with_their_agents_name(modules):
     ]
 
 
+def test_a_task_stands_behind_the_reply_that_gave_it(modules):
+    start = {"agentName": "Scout", "taskId": "s>sid_1"}
+    rows = [
+        row(1, "user", content="go"),
+        row(2, "agent_start", content="a task", **start),
+        row(3, "notification", content="a note"),
+        row(4, "assistant", content="Scout is at it", agentName="Default"),
+        row(5, "agent_start", content="another", **start),
+    ]
+    assert [item["key"] for item in items(modules, rows)] == ["m_1", "m_3", "m_4", "m_2", "m_5"]
+    reply = row(6, "assistant", contentBlocks=[text("and now")])
+    live = items(modules, rows, inflight=reply, running=True)
+    assert [item["key"] for item in live][-2:] == ["m_6", "m_5"]
+
+
+def test_what_halo_tells_the_agent_beside_a_report_is_short_for_a_person(modules):
+    rows = [
+        row(1, "notification", content="[System @ 2026-01-01T00:00:00.000Z] All sub-agents you dispatched have ..."),
+        row(2, "notification", content="[System @ 2026-01-01T00:00:00.000Z] Do NOT wrap up yet — 1 sub-agent(s) ..."),
+        row(3, "notification", content="@scope nowhere: there is no such folder"),
+    ]
+    assert [item["text"] for item in items(modules, rows)] == [
+        "All sub-agents have reported.", "Other sub-agents are still at work.",
+        "@scope nowhere: there is no such folder",
+    ]  # fmt: skip
+
+
 def test_rows_of_1x_sub_agents_stay_out(modules):
     rows = [row(1, "user", content="hi"), row(2, "assistant", content="inner", taskId="s>sid_1")]
     assert [item["key"] for item in items(modules, rows)] == ["m_1"]

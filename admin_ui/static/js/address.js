@@ -2,13 +2,19 @@
 
 export function readAddress(defaultWorkspace) {
   const query = new URLSearchParams(location.search);
-  return { workspace: query.get("workspace") || defaultWorkspace, session: query.get("session") || null };
+  return {
+    workspace: query.get("workspace") || defaultWorkspace,
+    session: query.get("session") || null,
+    agent: query.get("agent") || null,
+  };
 }
 
-/** `replace` for what the reader did not choose, such as a new chat receiving its id. */
-export function writeAddress({ workspace, session }, { replace = false } = {}) {
+/** `agent`: who was chosen for a session that has not begun. `replace` for what the reader did not choose, such as a new
+ *  chat receiving its id. */
+export function writeAddress({ workspace, session, agent }, { replace = false } = {}) {
   const query = new URLSearchParams({ workspace });
   if (session) query.set("session", session);
+  if (agent) query.set("agent", agent);
   const url = `/chat?${query}`;
   if (url === location.pathname + location.search) return;
   if (replace) history.replaceState(null, "", url);

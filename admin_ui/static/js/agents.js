@@ -4,15 +4,17 @@ import { get } from "./api.js";
 import { h } from "./dom.js";
 
 export class AgentChoice {
-  /** `showModel(agent)` is told who answers; undefined when that is not known. */
-  constructor(select, showModel) {
+  /** `showModel(agent)` is told who answers, undefined when that is not known; `chose()` of a person's choice. */
+  constructor(select, showModel, chose) {
     Object.assign(this, { select, showModel });
     this.agents = [];
+    this.loaded = false;
     this.session = { agentId: null, agentName: "" };
     this.wanted = null;
     select.addEventListener("change", () => {
       this.wanted = select.value;
       this.draw();
+      chose();
     });
   }
 
@@ -26,6 +28,7 @@ export class AgentChoice {
     try {
       const answer = await get("agent-configs", { projectId: workspace });
       this.agents = answer.agents.filter((agent) => !agent.internal && !agent.overridden && !agent.disabled);
+      this.loaded = true;
       this.problem = null;
     } catch (error) {
       this.agents = [];
@@ -44,7 +47,13 @@ export class AgentChoice {
 
   /** The agent a new chat is sent to; null lets the server choose. */
   get chosen() {
-    return this.session.agentId ? null : (this.wanted ?? this.agents.find((agent) => !agent.error)?.id ?? null);
+    return this.session.agentId ? null : (this.named ?? this.agents.find((agent) => !agent.error)?.id ?? null);
+  }
+
+  /** The agent that somebody chose for a session to come; null for one that is not there, as an old address may name. */
+  get named() {
+    if (this.session.agentId) return null;
+    return !this.loaded || this.agents.some((agent) => agent.id === this.wanted && !agent.error) ? this.wanted : null;
   }
 
   draw() {
@@ -67,11 +76,13 @@ export class AgentChoice {
   }
 
   describe(id) {
-    return this.agents.find((agent) => agent.id === id)?.description || "The agent that answers";
+    const agent = this.agents.find((one) => one.id === id);
+    return agent?.modelError?.error || agent?.description || "The agent that answers";
   }
 }
 
 function optionOf(agent) {
-  const broken = Boolean(agent.error);
-  return h("option", { value: agent.id, disabled: broken, title: agent.error }, (agent.name || agent.id) + (broken ? " (cannot be read)" : ""));
+  const trouble = agent.error ? " (cannot be read)" : agent.modelError ? " (cannot answer)" : "";
+  const title = agent.error ?? agent.modelError?.error;
+  return h("option", { value: agent.id, disabled: Boolean(agent.error), title }, (agent.name || agent.id) + trouble);
 }

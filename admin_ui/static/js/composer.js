@@ -1,6 +1,7 @@
 // Where one writes: grows with its text, sends on Enter, keeps a draft per session, stops and interrupts.
 
 import { Attachments } from "./attachments.js";
+import { setSentence } from "./dom.js";
 import { readDraft, writeDraft } from "./drafts.js";
 import { Palette } from "./palette.js";
 
@@ -105,7 +106,7 @@ export class Composer {
 
   /** A refusal is explained where it was asked. */
   explain(words) {
-    this.problem.textContent = words;
+    setSentence(this.problem, words);
     this.problem.hidden = !words;
   }
 }

@@ -46,4 +46,12 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Set a sentence whose `code` is marked by backticks, as the server writes them. */
+export function setSentence(element, text) {
+  if (element.sentence === text) return;
+  element.sentence = text;
+  const parts = text.split(/`([^`\n]+)`/);
+  element.replaceChildren(...parts.map((part, at) => (at % 2 ? h("code", {}, part) : part)).filter((part) => part !== ""));
+}
+
 export const byData = (name, root = document) => root.querySelector(`[data-${name}]`);

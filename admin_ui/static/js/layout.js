@@ -8,17 +8,23 @@ const CUT_MARKS = {
 const SUMMARY_PREFIX = "[Conversation Summary — ";
 const SENDER = /^\(from: session ([^)]*)\)\n/;
 const SYSTEM_PREFIX = "[System] ";
+// What is told to the agent beside a report; a person is told the same in short.
+const SIBLINGS = [
+  [/^\[System @ [^\]]*\] All sub-agents /, "All sub-agents have reported."],
+  [/^\[System @ [^\]]*\] Do NOT wrap up yet/, "Other sub-agents are still at work."],
+];
 export const GROUPED_CALLS = 3; // a run of fewer calls is shown as it is
 
 /** The items of a session, keyed by row id. An item: {key, kind, row, …}; kinds: user, answer, notice, summary, report. */
 export function layout(state) {
   const items = [];
+  let begun = []; // tasks that the reply being made gave to sub-agents: they stand behind it
   let usage = null;
   const names = new Map(); // of sub-agents, by the id of their session
   for (const row of state.rows) {
     if (row.taskId) names.set(row.taskId, row.agentName);
     if (row.type === "agent_start") {
-      items.push({ key: row.id, row, kind: "notice", tone: "quiet", text: `${row.agentName} ← ${row.content}` });
+      begun.push({ key: row.id, row, kind: "notice", tone: "quiet", text: `${row.agentName} ← ${row.content}` });
       continue;
     }
     if (row.taskId && row.taskId !== state.sessionId) continue; // a 1.x sub-agent's row; it has a session of its own
@@ -27,9 +33,15 @@ export function layout(state) {
     if (!item) continue;
     if (item.kind === "answer") item.usage = usage;
     if (item.kind !== "notice") usage = null;
-    items.push(item);
+    if (item.kind === "notice") {
+      items.push(item);
+      continue;
+    }
+    items.push(...(item.kind === "answer" ? [item, ...begun] : [...begun, item]));
+    begun = [];
   }
   if (state.inflight) items.push(inflightItem(state));
+  items.push(...begun);
   markContinued(items);
   return items;
 }
@@ -40,7 +52,8 @@ function itemOf(row, names) {
   if (row.type === "assistant") return { ...base, kind: "answer", ...cutOf(blocksOf(row)), inflight: false };
   if (row.type === "notification") {
     const failed = row.content.startsWith("Error: ");
-    return { ...base, kind: "notice", tone: failed ? "error" : "quiet", text: row.content.replace(/^Error: /, "") };
+    const short = SIBLINGS.find(([pattern]) => pattern.test(row.content))?.[1];
+    return { ...base, kind: "notice", tone: failed ? "error" : "quiet", text: short ?? row.content.replace(/^Error: /, "") };
   }
   return null;
 }

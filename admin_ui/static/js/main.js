@@ -49,7 +49,11 @@ class ChatPage {
       closed: (id) => this.closed(id),
       loaded: () => this.drawSoon(),
     });
-    this.agents = new AgentChoice(byData("agent-select"), (agent) => this.showModel(agent));
+    this.agents = new AgentChoice(
+      byData("agent-select"),
+      (agent) => this.showModel(agent),
+      () => this.nameAgent(),
+    );
     this.composer = new Composer(byData("composer-area"), {
       send: (text, images) => this.send(text, images),
       stop: () => this.session.control("chat:stop"),
@@ -73,10 +77,11 @@ class ChatPage {
 
   // -- what is open ---------------------------------------------------------------------------------------------------
 
-  show({ workspace, session }) {
+  show({ workspace, session, agent }) {
     const moved = workspace !== this.workspace;
     this.workspace = workspace;
-    writeAddress({ workspace, session }, { replace: true });
+    writeAddress({ workspace, session, agent }, { replace: true });
+    if (agent) this.agents.want(agent);
     rememberWorkspace(workspace);
     this.settled = !session;
     this.follow.toEnd();
@@ -93,10 +98,10 @@ class ChatPage {
     this.composer.text.focus({ preventScroll: true });
   }
 
-  open(session, workspace = this.workspace) {
-    writeAddress({ workspace, session });
+  open(session, workspace = this.workspace, agent = null) {
+    writeAddress({ workspace, session, agent });
     this.panel.closeSheet();
-    this.show({ workspace, session });
+    this.show({ workspace, session, agent });
   }
 
   closed(session) {
@@ -147,8 +152,7 @@ class ChatPage {
 
   /** A command of ours led to another session, perhaps one to come, with an agent for it. */
   switched({ sessionId, projectId, agentId }) {
-    if (agentId) this.agents.want(agentId);
-    this.open(sessionId, projectId);
+    this.open(sessionId, projectId, agentId);
   }
 
   // -- what a person does ---------------------------------------------------------------------------------------------
@@ -162,10 +166,15 @@ class ChatPage {
   }
 
   adopt(sessionId) {
-    writeAddress({ workspace: this.workspace, session: sessionId }, { replace: true });
+    writeAddress({ workspace: this.workspace, session: sessionId, agent: this.agents.named }, { replace: true });
     this.session.adopt(sessionId);
     this.composer.rename(draftPlace(this.workspace, sessionId));
     this.list.current = sessionId;
+  }
+
+  /** Who was chosen for a session to come stands in the address until the session has begun, and its own agent counts. */
+  nameAgent() {
+    writeAddress({ workspace: this.workspace, session: this.session.id, agent: this.agents.named }, { replace: true });
   }
 
   rowActions() {
@@ -267,10 +276,16 @@ class ChatPage {
     this.drawStates(state, waiting);
     this.composer.setRunning(state.running || state.agents.length > 0);
     this.meter.show(state);
-    this.agents.show(state.agentId ? state : null);
+    this.showAgent(state);
     if (state !== this.drawnState || session.notes !== this.drawnNotes) this.follow.grown();
     this.drawnState = state;
     this.drawnNotes = session.notes;
+  }
+
+  showAgent(state) {
+    const began = state.agentId && state.agentId !== this.agents.session.agentId;
+    this.agents.show(state.agentId ? state : null);
+    if (began) this.nameAgent();
   }
 
   drawStates(state, waiting) {

@@ -145,10 +145,10 @@ export function offered(commands, text) {
   }));
 }
 
-/** Those that begin with what is written, then those that hold it. */
+/** Those that begin with what is written; only where none does, those that hold it. */
 function matching(all, written, nameOf) {
   const wanted = written.toLowerCase();
-  const found = all.filter((one) => nameOf(one).toLowerCase().includes(wanted));
-  const begins = (one) => nameOf(one).toLowerCase().startsWith(wanted);
-  return [...found.filter(begins), ...found.filter((one) => !begins(one))].slice(0, SHOWN);
+  const begin = all.filter((one) => nameOf(one).toLowerCase().startsWith(wanted));
+  const found = begin.length ? begin : all.filter((one) => nameOf(one).toLowerCase().includes(wanted));
+  return found.slice(0, SHOWN);
 }

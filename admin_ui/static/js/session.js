@@ -13,7 +13,7 @@ export class Session {
     Object.assign(this, { line, outbox, onchange });
     this.workspace = null;
     this.state = emptyState();
-    this.notes = []; // answers to commands: {key, text, after}; they are in no log and last as long as the page shows them
+    this.notes = []; // answers to commands: {key, text, command, after}; they are in no log and last as long as the page shows them
   }
 
   get id() {
@@ -52,9 +52,9 @@ export class Session {
   }
 
   /** It stays behind the row that was the last one when it came. */
-  note({ sessionId, text }) {
+  note({ sessionId, text, command }) {
     if (sessionId && sessionId !== this.id) return;
-    this.notes = [...this.notes, { key: `note-${(noteCount += 1)}`, text, after: null }];
+    this.notes = [...this.notes, { key: `note-${(noteCount += 1)}`, text, command, after: null }];
     if (this.state.loaded) this.placeNotes();
     this.onchange();
   }

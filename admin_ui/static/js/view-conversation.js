@@ -1,6 +1,6 @@
 // The conversation: rows in order, each drawn once and then only where it changed. Keyed by row id.
 
-import { h, iconButton, setText } from "./dom.js";
+import { h, iconButton, setSentence, setText } from "./dom.js";
 import { exactTime, messageTime } from "./format.js";
 import { layout } from "./layout.js";
 import { AnswerView, placeChildren } from "./view-answer.js";
@@ -35,7 +35,7 @@ class NoticeView {
   update({ row, key, tone, text }) {
     this.element.dataset.row = key;
     this.element.classList.toggle("error", tone === "error");
-    setText(this.element, text);
+    setSentence(this.element, text);
     this.element.title = exactTime(row.timestamp);
   }
 }
@@ -79,19 +79,23 @@ class ReportView {
   }
 }
 
-/** The answer to a command: said to this page alone, and gone with it. */
+/** The answer to a command, below what was typed: said to this page alone, and gone with it. */
 class NoteView {
   constructor({ markdown }) {
     this.markdown = markdown;
-    this.element = h("div", { class: "row notice note prose plain", role: "status", dataset: { note: "" } });
+    this.command = h("p", { class: "note-command", dataset: { noteCommand: "" } });
+    this.body = h("div", { class: "prose plain", role: "status", dataset: { note: "" } });
+    this.element = h("div", { class: "row notice note" }, this.command, this.body);
   }
 
   update({ key, note }) {
     this.element.dataset.row = key;
-    setText(this.element, note.text);
+    setText(this.command, note.command ?? "");
+    this.command.hidden = !note.command;
+    setText(this.body, note.text);
     this.markdown.want(note.text, (html) => {
-      this.element.classList.remove("plain");
-      this.element.innerHTML = html;
+      this.body.classList.remove("plain");
+      this.body.innerHTML = html;
     });
   }
 }

@@ -1,6 +1,6 @@
 // A message that is not in the log yet: on its way, queued, or failed with its reason and a way to try again.
 
-import { h, setText } from "./dom.js";
+import { h, setSentence, setText } from "./dom.js";
 import { plural } from "./format.js";
 
 const WORDS = { sending: "Sending…", queued: "Queued" };
@@ -23,7 +23,7 @@ export class WaitingView {
     setText(this.words, entry.text || plural(entry.images.length, "image"));
     // What the server holds it tries again by itself; what it never confirmed only this page can send again.
     const ours = failed && Boolean(entry.clientMsgId);
-    setText(this.note, failed ? failure(entry, ours) : (WORDS[entry.state] ?? ""));
+    setSentence(this.note, failed ? failure(entry, ours) : (WORDS[entry.state] ?? ""));
     this.retry.hidden = !ours;
     this.drop.hidden = !ours;
   }

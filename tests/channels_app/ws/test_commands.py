@@ -40,7 +40,7 @@ async def test_a_command_is_answered_to_its_sender_alone_and_kept_nowhere(make, 
             await each.send({"type": "subscribe", "sessionId": "s1", "projectId": str(workspace)})
             await each.until("state:snapshot")
         system, ack = await answered(socket, workspace, "/session list", sessionId="s1")
-        assert system == {"type": "chat:system", "sessionId": "s1", "text": system["text"]}
+        assert system == {"type": "chat:system", "sessionId": "s1", "text": system["text"], "command": "/session list"}
         assert "Title of s1" in system["text"]
         assert ack == {"type": "chat:ack", "clientMsgId": "/session list", "sessionId": "s1", "rowId": None}
         assert await other.is_quiet()

@@ -40,12 +40,14 @@ async def test_a_session_to_come_has_an_empty_snapshot_and_is_followed_from_its_
         assert (snapshot["sessionId"], snapshot["recentMessages"], snapshot["running"]) == ("s1", [], False)
         assert (snapshot["seq"], snapshot["cursor"], snapshot["pending"]) == (0, "0-0", [])
         await socket.send(chat(workspace, sessionId="s1", clientMsgId="c1"))
-        frames = [await socket.receive(), await socket.receive()]
-        assert {frame["type"] for frame in frames} == {"chat:ack", "chat:queued"}, frames
+        frames = [await socket.receive() for _ in range(3)]
+        assert {frame["type"] for frame in frames} == {"chat:ack", "chat:queued", "state:snapshot"}, frames
         ack = next(frame for frame in frames if frame["type"] == "chat:ack")
         queued = next(frame for frame in frames if frame["type"] == "chat:queued")
         assert ack["clientMsgId"] == queued["clientMsgId"] == "c1"
         assert ack["rowId"] == queued["rowId"] and queued["text"] == "hello"
+        snapshot = next(frame["snapshot"] for frame in frames if frame["type"] == "state:snapshot")
+        assert (snapshot["agentId"], [entry["rowId"] for entry in snapshot["pending"]]) == ("default", [ack["rowId"]])
 
 
 async def test_a_chat_without_a_session_makes_one_and_watches_it(make, workspace):
