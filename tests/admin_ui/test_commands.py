@@ -125,6 +125,23 @@ def test_a_command_is_chosen_by_mouse(page, composer):
     expect(composer).to_be_focused()
 
 
+def test_an_at_sign_offers_the_marker_of_a_folder_and_keeps_what_was_written(page, composer):
+    composer.press_sequentially("look at this @")
+    assert names(page) == ["@scope"]
+    composer.press("Tab")
+    expect(composer).to_have_value("look at this @scope ")
+    expect(options(page)).to_have_count(0)
+    for text in ("me@", "@other", "@scope docs", "@ mail"):
+        composer.fill(text)
+        expect(options(page)).to_have_count(0)
+    composer.fill("fix it @sc")
+    expect(options(page)).to_have_count(1)
+    composer.press("Escape")
+    expect(options(page)).to_have_count(0)
+    composer.press("Enter")
+    expect(composer).to_have_value("")
+
+
 def test_no_list_opens_over_words_a_path_or_a_draft(page, composer, halo_server):
     for text in ("hello /", "/home/me", "/tool ls", "/session switch 2"):
         composer.fill(text)

@@ -1,4 +1,5 @@
-// What `/` in the composer offers: the commands that can be used here, then the verbs of the one that was written.
+// What `/` in the composer offers: the commands that can be used here, then the verbs of the one that was written. And
+// `@` at the end of a message: the marker of a folder.
 // The field keeps the focus; a screen reader is told of the option at hand by `aria-activedescendant`.
 
 import { get } from "./api.js";
@@ -6,6 +7,8 @@ import { h } from "./dom.js";
 
 const SHOWN = 50;
 const COMMAND = /^\/(\S*)$/;
+const MARKER = /(^|\s)@(s|sc|sco|scop|scope)?$/i;
+const SCOPE = { name: "@scope", description: "The instructions of a folder, for this message: @scope <folder>", more: "" };
 const VERB = /^\/(\S+)[ \t]+(\S*)$/;
 
 /** The commands that can be used in a session, or with an agent in one to come. */
@@ -35,12 +38,13 @@ export class Palette {
   /** After every change of the text. */
   edited() {
     const text = this.field.value;
-    if (!text.startsWith("/")) {
+    const command = text.startsWith("/");
+    if (!command && !MARKER.test(text)) {
       this.began = false;
       this.dismissed = null;
       return this.close();
     }
-    if (!this.began) {
+    if (command && !this.began) {
       this.began = true;
       this.refresh();
     }
@@ -125,6 +129,8 @@ export class Palette {
 
 /** What can be written on from `text`: {text, name, description, more}. Pure. */
 export function offered(commands, text) {
+  const marker = MARKER.exec(text);
+  if (marker) return [{ ...SCOPE, text: `${text.slice(0, marker.index)}${marker[1]}@scope ` }];
   const command = COMMAND.exec(text);
   if (command) {
     return matching(commands, command[1], (one) => one.name.slice(1)).map((one) => ({
