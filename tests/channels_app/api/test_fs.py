@@ -8,6 +8,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from channels_app.api import folders
+from halo_project.layout import HomeLayout
 from sessions_app.models import Workspace
 
 
@@ -155,6 +156,18 @@ class TestResolve:
         kept.write_text("me")
         assert resolve(client, workspace).status_code == 200
         assert kept.read_text() == "me"
+
+    def test_the_folder_around_the_installations_own_is_refused(
+        self, client: Client, person_home: Path, settings
+    ) -> None:
+        settings.HALO_HOME = HomeLayout(person_home / ".halo")
+        settings.HALO_HOME.prepare()
+        for path in ("~", "~/.halo"):
+            answer = resolve(client, path)
+            assert (answer.status_code, answer.json()["code"]) == (400, "workspace_is_home")
+        assert not (person_home / ".halo" / "sessions").exists()
+        settings.HALO_HOME.default_workspace.mkdir()
+        assert resolve(client, "~/.halo/workspace").status_code == 200
 
     def test_home_is_expanded(self, client: Client, person_home: Path) -> None:
         (person_home / "w").mkdir()

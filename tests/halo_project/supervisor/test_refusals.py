@@ -37,6 +37,11 @@ def test_the_root_as_workspace(start_halo):
     refused(start_halo.launch(HALO_WORKSPACE="/"), 2, "HALO_WORKSPACE", "root")
 
 
+def test_a_workspace_whose_halo_folder_is_the_home(start_halo, tmp_path):
+    launched = start_halo.launch(HALO_HOME=str(tmp_path / ".halo"), HALO_WORKSPACE=str(tmp_path))
+    refused(launched, 2, "HALO_WORKSPACE", "the installation's own files")
+
+
 def test_a_port_in_use(start_halo):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
