@@ -13,6 +13,7 @@ from agents_app.tools.masks import masks_for
 from agents_app.tools.problems import ToolFailure
 from agents_app.tools.sandbox_mounts import Mounts, mounts_for
 from agents_app.tools.sandbox_trial import BASE_MOUNTS, SandboxProgram, sandbox_trial
+from agents_app.tools.seccomp import seccomp_filter
 from agents_app.tools.threads import Cancelled
 
 NO_SANDBOX = (
@@ -74,8 +75,10 @@ def prepare(cancelled: Cancelled, argv: list[str], context: ToolContext, made: l
 
 def _ready(program: SandboxProgram, argv: list[str], context: ToolContext, mounts: Mounts) -> Sandboxed:
     no_network = context.access == "readonly" or not context.rules.network
+    calls = seccomp_filter()
     arguments = [
         *program.flags,
+        *(["--seccomp", str(_file(calls, mounts.descriptors))] if calls is not None else []),
         *(["--unshare-net"] if no_network else []),
         *BASE_MOUNTS,
         *mounts.arguments,

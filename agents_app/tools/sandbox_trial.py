@@ -7,18 +7,26 @@ namespaces to programs it does not know (Ubuntu's AppArmor rule).
 import errno
 import logging
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents_app.tools.environment import UNATTENDED
+from agents_app.tools.seccomp import seccomp_filter
 from halo_project.env import child_environment
 
 logger = logging.getLogger(__name__)
 
 _SECONDS = 15.0
+_PROBE = ("/bin/sh", "-c", "exit 42")
+_NO_FILTER = (
+    "the system calls of a machine of kind {} are not known here, so commands are not kept from any "
+    "(docs/security.md, What is not protected)."
+)
 _BASE = (
     "--unshare-user", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
     "--hostname", "sandbox", "--die-with-parent",
@@ -45,11 +53,13 @@ class SandboxProgram:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of it. reason: for the person who runs Halo, why there is none and what helps; empty otherwise."""
+    """What came of it. reason: for the person who runs Halo, why there is none and what helps; empty otherwise. note:
+    what a sandbox of this machine lacks; empty when nothing."""
 
     program: SandboxProgram | None
     reason: str = ""
     for_now: bool = False
+    note: str = ""
 
 
 _known: Trial | None = None
@@ -70,6 +80,8 @@ def sandbox_trial() -> Trial:
             _known = trial
             if trial.program is None:
                 logger.warning("commands of the lower access levels are refused: %s", trial.reason)
+            elif trial.note:
+                logger.warning("the sandbox of the lower access levels: %s", trial.note)
         return _known
 
 
@@ -86,19 +98,13 @@ def try_sandbox(program: str | None = None) -> Trial:
         trial = _run(found, attempt)
         if trial.program or trial.for_now:
             break
-    return trial
+    calls_checked = trial.program is None or seccomp_filter() is not None
+    return trial if calls_checked else replace(trial, note=_NO_FILTER.format(platform.machine()))
 
 
 def _run(program: str, flags: tuple[str, ...]) -> Trial:
     try:
-        done = subprocess.run(
-            [program, *flags, "--unshare-net", *BASE_MOUNTS, "--tmpfs", "/tmp", "--", "/bin/sh", "-c", "exit 42"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_SECONDS,
-            env={"PATH": child_environment().get("PATH", os.defpath), **UNATTENDED},
-        )
+        done = _in_a_sandbox(program, flags)
     except subprocess.TimeoutExpired:
         return Trial(None, "bubblewrap did not answer in time. Halo tries again with the next command.", for_now=True)
     except OSError as error:
@@ -111,3 +117,19 @@ def _run(program: str, flags: tuple[str, ...]) -> Trial:
         f"bubblewrap is installed but cannot make a sandbox here ({said}). docs/security.md says how to allow it.",
         for_now=done.returncode < 0 or "Resource temporarily unavailable" in said or "Cannot allocate" in said,
     )
+
+
+def _in_a_sandbox(program: str, flags: tuple[str, ...]) -> "subprocess.CompletedProcess[bytes]":
+    with tempfile.TemporaryFile() as calls:
+        calls.write(seccomp_filter() or b"")
+        calls.seek(0)
+        checked = ("--seccomp", str(calls.fileno())) if seccomp_filter() is not None else ()
+        return subprocess.run(
+            [program, *flags, *checked, "--unshare-net", *BASE_MOUNTS, "--tmpfs", "/tmp", "--", *_PROBE],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_SECONDS,
+            env={"PATH": child_environment().get("PATH", os.defpath), **UNATTENDED},
+            pass_fds=[calls.fileno()],
+        )
