@@ -39,6 +39,9 @@ HOME_CREDENTIALS = (
     ".bitcoin", ".ethereum", ".electrum",
 )  # fmt: skip
 
+# Small enough to be looked through for files that have a second name elsewhere.
+KEY_FOLDERS = ("/.ssh", "/.aws", "/.gnupg")
+
 # Of the system: hidden where this user can read them, which is when Halo runs as root.
 SYSTEM_CREDENTIALS = (
     "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",

@@ -4,10 +4,11 @@ Only files that have more than one name are remembered, so what is kept is small
 refuses (TooManyToTell).
 """
 
+import errno
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 _MOST_ENTRIES = 200_000
@@ -65,25 +66,25 @@ def names_below(folder: str, wanted: dict[Inode, int], skip: Iterable[str] = ())
 
 def _outermost(folders: Iterable[str], shown: frozenset[str]) -> list[str]:
     """Without those that a walk of another one reaches: a file must not be counted twice."""
-    kept: list[str] = []
+    kept: dict[str, None] = {}
     for folder in sorted(folders):
-        if not any(_reaches(above, folder, shown) for above in kept):
-            kept.append(folder)
-    return kept
+        if not _is_reached(folder, kept, shown):
+            kept[folder] = None
+    return list(kept)
 
 
-def _reaches(above: str, folder: str, shown: frozenset[str]) -> bool:
-    if not _inside(above, folder):
-        return False
-    return not any(_inside(above, path) and (_inside(path, folder) or path == folder) for path in shown)
-
-
-def _inside(folder: str, path: str) -> bool:
-    return path.startswith(folder.rstrip("/") + "/")
+def _is_reached(folder: str, kept: Container[str], shown: frozenset[str]) -> bool:
+    """A walk goes down from a kept folder and stops at what is shown."""
+    while folder not in shown and folder != "/":
+        folder = os.path.dirname(folder)
+        if folder in kept:
+            return True
+    return False
 
 
 def _files(roots: list[str], skip: frozenset[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Every regular file at or below the roots, without following links. A folder that cannot be read is passed over"""
+    """Every regular file at or below the roots, without following links. What another user keeps to itself is passed
+    over."""
     deadline, count = time.monotonic() + _MOST_SECONDS, 0
     for root in roots:
         try:
@@ -103,14 +104,31 @@ def _files(roots: list[str], skip: frozenset[str]) -> Iterator[tuple[str, os.sta
                     waiting.append(entry.path)
             elif entry.is_file(follow_symlinks=False):
                 try:
-                    yield entry.path, entry.stat(follow_symlinks=False)
-                except OSError:  # gone since it was listed
+                    status = entry.stat(follow_symlinks=False)
+                except OSError as error:
+                    _check_passed_over(error, entry.path)
                     continue
+                yield entry.path, status
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return list(found)
-    except OSError:
+    except OSError as error:
+        _check_passed_over(error, folder)
         return []
+
+
+def _check_passed_over(error: OSError, path: str) -> None:
+    """What is gone, or can be read by no command either, is of no account; a path that is too long, say, is."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return
+    if error.errno in (errno.EACCES, errno.EPERM):
+        try:
+            owner = os.lstat(path).st_uid
+        except OSError:
+            return
+        if owner != os.geteuid():  # an owner could open it again
+            return
+    raise TooManyToTell from error

@@ -6,14 +6,16 @@ case, a second mount) is masked as well. The deepest of masked and shown folders
 """
 
 import os
-import pwd
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents_app.tools.base import ToolContext
-from agents_app.tools.credentials import HOME_CREDENTIALS, SYSTEM_CREDENTIALS
+from agents_app.tools.credentials import HOME_CREDENTIALS, KEY_FOLDERS, SYSTEM_CREDENTIALS
 from agents_app.tools.hard_links import LinkedFiles
+from agents_app.tools.homes import homes_of, other_homes
+from agents_app.tools.neighbours import Neighbour, neighbours
 
 # A database with the files beside it: `-wal`, `-shm`, `-journal`.
 _SIDES = ("", "-wal", "-shm", "-journal")
@@ -24,8 +26,6 @@ def _with_databases(names: tuple[str, ...], *databases: str) -> tuple[str, ...]:
 
 
 WORKSPACE_FOLDERS = (".halo/sessions", ".halo/logs", ".halo/evo")
-# What decides how agents work here. Changing it is for people and for full access, as `/agent create` is.
-WORKSPACE_RULES = (".halo/agents", ".halo/skills", ".halo/prompts", ".halo/settings.yaml")
 _WORKSPACE = _with_databases(WORKSPACE_FOLDERS, ".halo/halo.db")
 _HALO_HOME = _with_databases(
     ("secrets", "run", "logs", "redis", "global/internal-sessions", "global/logs"),
@@ -42,29 +42,28 @@ _KNOWLEDGE = frozenset({
 class Masks:
     """The masked paths of one session, real and absolute, and the (device, inode) of those that exist.
 
-    shown: folders inside masked ones that are visible all the same. state: the masked paths that are Halo's own.
-    fixed: what may be read and not be changed.
+    shown: folders inside masked ones that are visible all the same. state: the masked paths that are Halo's own. keys:
+    masked files, and small folders, that hold keys. others: masked workspaces. nested: workspaces that are not masked
+    as they contain this one or lie in it; their state is.
     """
 
     paths: frozenset[str]
     inodes: frozenset[tuple[int, int]]
     shown: frozenset[str] = frozenset()
     state: frozenset[str] = frozenset()
-    fixed: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+    nested: frozenset[str] = frozenset()
     linked: LinkedFiles = field(default_factory=LinkedFiles, compare=False)
 
     def hides(self, real: str) -> bool:
         """True when the real path is masked or lies below a masked folder."""
-        for path in _upwards(real):
+        for path in upwards(real):
             if self.is_masked(path):
                 return True
             if path in self.shown:
                 return False
         return False
-
-    def fixes(self, real: str) -> bool:
-        """True when the real path, or a folder above it, must stay as it is."""
-        return any(path in self.fixed for path in _upwards(real))
 
     def is_masked(self, real: str) -> bool:
         """True for exactly this path, not for what is below it: for walks, which stop at a masked folder."""
@@ -73,7 +72,7 @@ class Masks:
         if real in self.shown:
             return False
         try:
-            status = Path(real).lstat()
+            status = os.lstat(real)
         except (OSError, ValueError):
             return False
         return (status.st_dev, status.st_ino) in self.inodes
@@ -95,41 +94,68 @@ NO_MASKS = Masks(frozenset(), frozenset())
 
 
 def masks_for(context: ToolContext) -> Masks:
+    """A few milliseconds with a thousand other workspaces. Those that are gone are left out."""
     workspace = os.path.realpath(context.workspace)
-    halo_home = os.path.realpath(halo_home_of(context))
-    state, shown = _halo_home(halo_home, workspace)
+    others, nested = _others(context, workspace)
+    state, shown, inside_state = _halo_homes(context, workspace)
     state |= _below(workspace, _WORKSPACE)
-    others = {os.path.realpath(path) for path in context.other_workspaces} - {workspace}
-    other_folders, other_state = _others(others, workspace)
-    private = {os.path.realpath(path) for path in context.rules.hidden} | other_state
-    for home in homes_of(context):
-        private |= _below(home, HOME_CREDENTIALS)
-    private |= {path for path in SYSTEM_CREDENTIALS if os.access(path, os.R_OK)}
-    paths = frozenset((state | private | other_folders) - {workspace})
-    if any(contains(path, workspace) for path in paths) and not _inside_state(halo_home, workspace):
+    private = {os.path.realpath(path) for path in context.rules.hidden} | _credentials(context)
+    states = {path for other in (*others, *nested) for path in other.state}
+    folders = frozenset(other.folder for other in others)
+    # What lies in a masked folder needs no name of its own.
+    private |= {path for other in nested for path in other.state}
+    private |= {path for other in others for path in other.state if not contains(other.folder, path)}
+    paths = frozenset((state | private | _outermost(folders)) - {workspace})
+    if not inside_state and any(path in paths for path in upwards(workspace)):
         shown.add(workspace)
-    inodes = frozenset(_inodes(paths)) - frozenset(_inodes(shown | {workspace}))
-    linked = LinkedFiles(frozenset(state | private) & paths, frozenset(shown))
-    return Masks(paths, inodes, frozenset(shown), frozenset(state), _fixed(workspace, halo_home, others), linked)
+    inodes, files = _looked_up(state | private)
+    own, _ = _looked_up({*shown, workspace})
+    inodes |= {other.inode for other in others}
+    keys = {path for path in private if path in files or path.endswith(KEY_FOLDERS)} - states
+    linked = LinkedFiles(frozenset((state | private | states) - {workspace}), frozenset(shown))
+    return Masks(
+        paths,
+        frozenset(inodes - own),
+        frozenset(shown),
+        frozenset(state),
+        frozenset(keys),
+        folders,
+        frozenset(other.folder for other in nested),
+        linked,
+    )
 
 
 def halo_home_of(context: ToolContext) -> Path:
     return context.halo_home or context.home / ".halo"
 
 
-def homes_of(context: ToolContext) -> set[str]:
-    """The real home folders of the person: the one in force, and the one of the system's user list."""
-    homes = {os.path.realpath(context.home)}
-    try:
-        homes.add(os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir))
-    except KeyError:  # a user id without an entry, as in a container
-        pass
-    return {home for home in homes if home != "/"}
-
-
 def contains(folder: str, path: str) -> bool:
     """True when the path is the folder or lies below it. Both real and absolute."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def upwards(path: str) -> Iterator[str]:
+    """The absolute path, and each folder above it."""
+    yield path
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path
+
+
+def _halo_homes(context: ToolContext, workspace: str) -> tuple[set[str], set[str], bool]:
+    """Masked and shown paths, and whether the workspace lies in what is never shown.
+
+    An older or second installation may have left a `.halo` in the home folder: the same holds for that.
+    """
+    state: set[str] = set()
+    shown: set[str] = set()
+    inside = False
+    for home in {os.path.realpath(halo_home_of(context)), *(os.path.realpath(f"{h}/.halo") for h in homes_of(context))}:
+        masked, open_in_it = _halo_home(home, workspace)
+        state |= masked
+        shown |= open_in_it
+        inside = inside or any(contains(path, workspace) for path in _below(home, _HALO_HOME))
+    return state, shown, inside
 
 
 def _halo_home(halo_home: str, workspace: str) -> tuple[set[str], set[str]]:
@@ -145,28 +171,31 @@ def _halo_home(halo_home: str, workspace: str) -> tuple[set[str], set[str]]:
     return named | {halo_home}, shown
 
 
-def _fixed(workspace: str, halo_home: str, others: Iterable[str]) -> frozenset[str]:
-    """The rules of this workspace and of those inside it; and Halo's own agents, skills and prompts."""
-    rules: set[str] = set()
-    for each in (workspace, *(other for other in others if contains(workspace, other))):
-        rules |= _below(each, WORKSPACE_RULES)
-    shared = os.path.realpath(f"{halo_home}/global")
-    return frozenset(rules if contains(shared, workspace) else rules | {shared})
+def _others(context: ToolContext, workspace: str) -> tuple[list[Neighbour], list[Neighbour]]:
+    """Other workspaces: those that are masked, and those nested with ours."""
+    masked: list[Neighbour] = []
+    nested: list[Neighbour] = []
+    for other in neighbours(map(str, context.other_workspaces), _WORKSPACE):
+        if other.folder == workspace:
+            continue
+        near = contains(other.folder, workspace) or contains(workspace, other.folder)
+        (nested if near else masked).append(other)
+    return masked, nested
 
 
-def _inside_state(halo_home: str, workspace: str) -> bool:
-    return any(contains(path, workspace) for path in _below(halo_home, _HALO_HOME))
+def _credentials(context: ToolContext) -> set[str]:
+    found = {path for path in SYSTEM_CREDENTIALS if os.access(path, os.R_OK)}
+    for home in homes_of(context):
+        found |= _below(home, HOME_CREDENTIALS)
+    for home in other_homes(context):
+        there = _names(home)
+        found |= _below(home, [name for name in HOME_CREDENTIALS if name.partition("/")[0] in there])
+    return found
 
 
-def _others(others: Iterable[str], workspace: str) -> tuple[set[str], set[str]]:
-    """Other workspaces: their folders, and the state in each. Nested with ours, only their state is masked."""
-    folders: set[str] = set()
-    state: set[str] = set()
-    for other in others:
-        state |= _below(other, _WORKSPACE)
-        if not contains(other, workspace) and not contains(workspace, other):
-            folders.add(other)
-    return folders, state
+def _outermost(folders: frozenset[str]) -> set[str]:
+    """Without those inside another one."""
+    return {folder for folder in folders if not any(path in folders for path in upwards(os.path.dirname(folder)))}
 
 
 def _below(base: str, names: Iterable[str]) -> set[str]:
@@ -184,15 +213,16 @@ def _names(folder: str) -> set[str]:
         return set()
 
 
-def _inodes(paths: Iterable[str]) -> Iterator[tuple[int, int]]:
+def _looked_up(paths: Iterable[str]) -> tuple[set[tuple[int, int]], set[str]]:
+    """(device, inode) of those that exist, and which of them are regular files."""
+    inodes: set[tuple[int, int]] = set()
+    files: set[str] = set()
     for path in paths:
         try:
-            status = Path(path).stat()
+            status = os.stat(path)
         except (OSError, ValueError):
             continue
-        yield status.st_dev, status.st_ino
-
-
-def _upwards(path: str) -> Iterator[str]:
-    yield path
-    yield from map(str, Path(path).parents)
+        inodes.add((status.st_dev, status.st_ino))
+        if stat.S_ISREG(status.st_mode):
+            files.add(path)
+    return inodes, files

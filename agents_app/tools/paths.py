@@ -9,7 +9,8 @@ import os
 from dataclasses import dataclass
 
 from agents_app.tools.base import ToolContext
-from agents_app.tools.masks import NO_MASKS, Masks, contains, halo_home_of, masks_for
+from agents_app.tools.fixed_rules import fixed_rules, shared_of
+from agents_app.tools.masks import NO_MASKS, Masks, contains, masks_for
 from agents_app.tools.problems import ToolFailure, ToolWarning
 
 # What the system takes at once. Opened folder by folder, a longer one could be made, and hardly be removed again.
@@ -73,12 +74,11 @@ def _target(raw: str, context: ToolContext, *, write: bool) -> Target:
     masks = masks_for(context)
     if write and context.access == "readonly":
         raise ToolFailure(f'Error: access denied: "{raw}" cannot be changed, this session may only read.')
-    shared = os.path.realpath(halo_home_of(context) / "global")
-    for root in [workspace] if write else [workspace, shared]:
+    for root in [workspace] if write else [workspace, shared_of(context)]:
         if contains(root, real):
             if masks.hides(real):
                 break
-            if write and masks.fixes(real):
+            if write and fixed_rules(context, masks).holds(real):
                 raise ToolFailure(
                     f"Error: access denied: {_named(raw, path, real)} decides how agents work here; only full access "
                     "may change it."

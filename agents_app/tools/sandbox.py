@@ -8,10 +8,11 @@ import os
 from dataclasses import dataclass
 
 from agents_app.tools.base import ToolContext
+from agents_app.tools.fixed_rules import fixed_rules, is_halos_own
 from agents_app.tools.hard_links import TooManyToTell
 from agents_app.tools.masks import masks_for
 from agents_app.tools.problems import ToolFailure
-from agents_app.tools.sandbox_mounts import Mounts, mounts_for
+from agents_app.tools.sandbox_mounts import Mounts, TooManyPlaces, mounts_for
 from agents_app.tools.sandbox_trial import BASE_MOUNTS, SandboxProgram, sandbox_trial
 from agents_app.tools.seccomp import seccomp_filter
 from agents_app.tools.threads import Cancelled
@@ -32,6 +33,14 @@ _NO_PLACE = (
 _TOO_MANY = (
     "Error: command not run: files that this session must not see have second names (hard links), and the workspace "
     "holds too many files to look for them. Use the file and search tools, or a smaller workspace."
+)
+_TOO_MANY_PLACES = (
+    "Error: command not run: this installation has more workspaces than can be hidden from one command. Use the file "
+    "and search tools. Whoever runs Halo can remove workspaces, or give this session full access."
+)
+_LINKED = (
+    "Error: command not run: {} is a link, which a command could replace, and with it what decides how agents work "
+    "there. Use the file and search tools. Whoever runs Halo can put the folder itself in its place."
 )
 
 
@@ -60,17 +69,26 @@ def prepare(cancelled: Cancelled, argv: list[str], context: ToolContext, made: l
     program = sandbox_trial().program
     if program is None:
         raise ToolFailure(NO_SANDBOX)
-    masks = masks_for(context)
-    if masks.hides(os.path.realpath(context.workspace)):
-        raise ToolFailure(_NO_PLACE)
-    try:
-        mounts = mounts_for(context, masks)
-    except TooManyToTell:
-        raise ToolFailure(_TOO_MANY) from None
+    mounts = _mounts(context)
     ready = _ready(program, argv, context, mounts)
     made.append(ready)
     if cancelled:  # the caller may have gone without it
         ready.close()
+
+
+def _mounts(context: ToolContext) -> Mounts:
+    masks = masks_for(context)
+    if masks.hides(os.path.realpath(context.workspace)) or is_halos_own(context):
+        raise ToolFailure(_NO_PLACE)
+    linked = fixed_rules(context, masks).linked if context.access == "workspace" else ()
+    if linked:
+        raise ToolFailure(_LINKED.format(linked[0]))
+    try:
+        return mounts_for(context, masks)
+    except TooManyToTell:
+        raise ToolFailure(_TOO_MANY) from None
+    except TooManyPlaces:
+        raise ToolFailure(_TOO_MANY_PLACES) from None
 
 
 def _ready(program: SandboxProgram, argv: list[str], context: ToolContext, mounts: Mounts) -> Sandboxed:

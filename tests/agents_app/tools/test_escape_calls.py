@@ -1,4 +1,4 @@
-"""System calls by which a command could leave its sandbox or outlive it, and those that ordinary work needs. T6, T12."""
+"""System calls by which a command could leave its sandbox or outlive it, and those that work needs. T6, T12."""
 
 import asyncio
 import platform
@@ -124,8 +124,9 @@ print("worked")
 TOOLS = {
     "git": "git init -q r && cd r && git config user.name a && git config user.email a@b && echo x > f && git add f && "
     "git commit -qm m && git clone -q . ../r2 && git -C ../r2 log --format=%s && echo worked",
-    "gcc": "printf '#include <pthread.h>\\n#include <stdio.h>\\nvoid *f(void *x) { puts(\"worked\"); return x; }\\n"
-    "int main() { pthread_t t; pthread_create(&t, 0, f, 0); pthread_join(t, 0); }' > t.c && gcc -pthread t.c && ./a.out",
+    "gcc": 'printf \'#include <pthread.h>\\n#include <stdio.h>\\nvoid *f(void *x) { puts("worked"); return x; }\\n'
+    "int main() { pthread_t t; pthread_create(&t, 0, f, 0); pthread_join(t, 0); }' > t.c && "
+    "gcc -pthread t.c && ./a.out",
     "node": "node -e \"require('fs').promises.readFile('own.txt').then(() => new (require('worker_threads').Worker)("
     "'console.log(1)', {eval: true}).on('exit', () => console.log('worked')))\"",
     "perl": "perl -e 'fork ? wait : exit; print \"worked\"'",

@@ -26,10 +26,12 @@ async def test_readonly_changes_nothing_at_all(base: Path) -> None:
 
 async def test_a_workspace_session_changes_its_workspace(writing: Place) -> None:
     await writing.shell(
-        "echo new > made; mkdir -p a/b; mv own.txt a/b/; echo k > .halo/INDEX.md; chmod 755 a; echo m > .halo/memo"
+        "echo new > made; mkdir -p a/b; mv own.txt a/b/; echo k > .halo/INDEX.md; chmod 755 a; "
+        "echo m > .halo/memory/note; echo m > .halo/memo"
     )
     assert (writing.workspace / "made").read_text() == "new\n" and (writing.workspace / "a/b/own.txt").exists()
-    assert (writing.workspace / ".halo/INDEX.md").read_text() == "k\n" and (writing.workspace / ".halo/memo").exists()
+    assert (writing.workspace / ".halo/INDEX.md").read_text() == "k\n"
+    assert (writing.workspace / ".halo/memory/note").exists() and not (writing.workspace / ".halo/memo").exists()
 
 
 NAMES = (

@@ -1,0 +1,75 @@
+"""The other workspaces of the installation, as `masks` needs them: where they really are and what is their state.
+
+There may be a thousand of them, and every call of a tool asks. So what was found out is kept, and holds as long as the
+folder and its `.halo` are the same and nothing was put into or taken out of the latter.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_MOST_KEPT = 20_000
+
+_Stamp = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A workspace that exists. folder: real. state: real paths of what is its state, there or not. inode: with the
+    device."""
+
+    folder: str
+    state: frozenset[str]
+    inode: tuple[int, int]
+
+
+_known: dict[tuple[str, tuple[str, ...]], tuple[_Stamp, Neighbour]] = {}
+
+
+def neighbours(paths: Iterable[str], names: tuple[str, ...]) -> Iterator[Neighbour]:
+    """Those that are there. names: what the state of a workspace is called, relative to it."""
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):  # a workspace that is gone is nothing to hide
+            continue
+        if stat.S_ISDIR(status.st_mode) and (found := _neighbour(path, names, status)):
+            yield found
+
+
+def _neighbour(path: str, names: tuple[str, ...], status: os.stat_result) -> Neighbour | None:
+    inode = (status.st_dev, status.st_ino)
+    stamp = (*inode, *_stamp_of(f"{path}/.halo"))
+    known = _known.get((path, names))
+    if known and known[0] == stamp:
+        return known[1]
+    folder = os.path.realpath(path)
+    # Registered paths are real ones: a link there was put in place of a folder that is gone, and may lead anywhere.
+    if folder != path and not os.path.isdir(f"{folder}/.halo"):
+        return None
+    linked = _holds_links(f"{folder}/.halo")
+    real = os.path.realpath if linked else str
+    found = Neighbour(folder, frozenset(real(f"{folder}/{name}") for name in names), inode)
+    if not linked:
+        if len(_known) >= _MOST_KEPT:
+            _known.clear()
+        _known[path, names] = stamp, found
+    return found
+
+
+def _stamp_of(path: str) -> _Stamp:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
+def _holds_links(folder: str) -> bool:
+    """True also when the folder is itself a link."""
+    try:
+        with os.scandir(folder) as entries:
+            return os.path.islink(folder) or any(entry.is_symlink() for entry in entries)
+    except OSError:
+        return False
