@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 _MOST_ENTRIES = 200_000
@@ -25,13 +25,13 @@ class TooManyToTell(Exception):
 class LinkedFiles:
     """The files of hidden folders that have more than one name; looked up at the first question. Blocks."""
 
-    folders: frozenset[str] = frozenset()
+    folders: tuple[Set[str], ...] = ()
     shown: frozenset[str] = frozenset()
     _found: dict[Inode, int] | None = field(default=None, repr=False)
 
     def holds(self, status: os.stat_result) -> bool:
         if self._found is None:
-            self._found = linked_below(self.folders, self.shown)
+            self._found = linked_below(set().union(*self.folders), self.shown)
         return (status.st_dev, status.st_ino) in self._found
 
 

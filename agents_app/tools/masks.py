@@ -100,19 +100,18 @@ def masks_for(context: ToolContext) -> Masks:
     state, shown, inside_state = _halo_homes(context, workspace)
     state |= _below(workspace, _WORKSPACE)
     private = {os.path.realpath(path) for path in context.rules.hidden} | _credentials(context)
-    states = {path for other in (*others, *nested) for path in other.state}
     folders = frozenset(other.folder for other in others)
-    # What lies in a masked folder needs no name of its own.
     private |= {path for other in nested for path in other.state}
-    private |= {path for other in others for path in other.state if not contains(other.folder, path)}
-    paths = frozenset((state | private | _outermost(folders)) - {workspace})
+    private |= {path for other in others for path in other.led_out}
+    paths = frozenset((state | private | folders) - {workspace})
     if not inside_state and any(path in paths for path in upwards(workspace)):
         shown.add(workspace)
     inodes, files = _looked_up(state | private)
     own, _ = _looked_up({*shown, workspace})
     inodes |= {other.inode for other in others}
-    keys = {path for path in private if path in files or path.endswith(KEY_FOLDERS)} - states
-    linked = LinkedFiles(frozenset((state | private | states) - {workspace}), frozenset(shown))
+    keys = {path for path in private if path in files or path.endswith(KEY_FOLDERS)}
+    # What of another workspace counts as a hidden file under a second name is its state.
+    linked = LinkedFiles(((state | private) - {workspace}, *(other.state for other in others)), frozenset(shown))
     return Masks(
         paths,
         frozenset(inodes - own),
@@ -191,11 +190,6 @@ def _credentials(context: ToolContext) -> set[str]:
         there = _names(home)
         found |= _below(home, [name for name in HOME_CREDENTIALS if name.partition("/")[0] in there])
     return found
-
-
-def _outermost(folders: frozenset[str]) -> set[str]:
-    """Without those inside another one."""
-    return {folder for folder in folders if not any(path in folders for path in upwards(os.path.dirname(folder)))}
 
 
 def _below(base: str, names: Iterable[str]) -> set[str]:

@@ -16,11 +16,12 @@ _Stamp = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A workspace that exists. folder: real. state: real paths of what is its state, there or not. inode: with the
-    device."""
+    """A workspace that exists. folder: real. state: real paths of what is its state, there or not. led_out: those that
+    links lead out of the folder. inode: with the device."""
 
     folder: str
     state: frozenset[str]
+    led_out: frozenset[str]
     inode: tuple[int, int]
 
 
@@ -50,7 +51,8 @@ def _neighbour(path: str, names: tuple[str, ...], status: os.stat_result) -> Nei
         return None
     linked = _holds_links(f"{folder}/.halo")
     real = os.path.realpath if linked else str
-    found = Neighbour(folder, frozenset(real(f"{folder}/{name}") for name in names), inode)
+    state = frozenset(real(f"{folder}/{name}") for name in names)
+    found = Neighbour(folder, state, frozenset(each for each in state if not each.startswith(f"{folder}/")), inode)
     if not linked:
         if len(_known) >= _MOST_KEPT:
             _known.clear()

@@ -161,7 +161,7 @@ class _Rules:
         made = Mounts()
         closed: list[str] = []
         for path in self._in_order():
-            rule, around = self._rules[path], self.of(self.root_of(path))
+            rule, around = self._rules[path], self._rules.get(self.root_of(path), "show")
             if rule in ("show", "change"):
                 made.arguments += _bind(path, rule, around)
             elif around in ("show", "change"):
