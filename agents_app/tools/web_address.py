@@ -60,7 +60,7 @@ def is_public(address: str) -> bool:
     """False for loopback, private, link-local and other special addresses, also when wrapped in IPv6."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.is_site_local:
+        if parsed.is_site_local or any(parsed in network for network in _TRANSLATED) or _is_isatap(parsed):
             return False
         parsed = _wrapped(parsed) or parsed
     return parsed.is_global and not parsed.is_multicast
@@ -73,5 +73,12 @@ def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
+def _is_isatap(address: ipaddress.IPv6Address) -> bool:
+    """A tunnel inside one organisation, whatever network the address begins with."""
+    return (int(address) >> 32) & 0xFFFF_FFFF in (0x0000_5EFE, 0x0200_5EFE)
+
+
+# For translation to IPv4 inside one network: NAT64 of its own, and `::ffff:0:a.b.c.d`.
+_TRANSLATED = (ipaddress.IPv6Network("64:ff9b:1::/48"), ipaddress.IPv6Network("::ffff:0:0:0/96"))
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
