@@ -80,11 +80,11 @@ def _mounts(context: ToolContext) -> Mounts:
     masks = masks_for(context)
     if masks.hides(os.path.realpath(context.workspace)) or is_halos_own(context):
         raise ToolFailure(_NO_PLACE)
-    linked = fixed_rules(context, masks).linked if context.access == "workspace" else ()
-    if linked:
-        raise ToolFailure(_LINKED.format(linked[0]))
+    fixed = fixed_rules(context, masks)
+    if fixed.linked and context.access == "workspace":
+        raise ToolFailure(_LINKED.format(fixed.linked[0]))
     try:
-        return mounts_for(context, masks)
+        return mounts_for(context, masks, fixed)
     except TooManyToTell:
         raise ToolFailure(_TOO_MANY) from None
     except TooManyPlaces:

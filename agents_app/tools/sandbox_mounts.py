@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents_app.tools.base import ToolContext
-from agents_app.tools.fixed_rules import FixedRules, fixed_rules, shared_of
+from agents_app.tools.fixed_rules import FixedRules, shared_of
 from agents_app.tools.hard_links import linked_below, names_below
 from agents_app.tools.homes import homes_of
 from agents_app.tools.listening import listening
@@ -55,11 +55,10 @@ class Mounts:
             os.close(self.descriptors.pop())
 
 
-def mounts_for(context: ToolContext, masks: Masks) -> Mounts:
+def mounts_for(context: ToolContext, masks: Masks, fixed: FixedRules) -> Mounts:
     """Blocks: for a thread. Raises TooManyToTell, TooManyPlaces, and OSError when the workspace cannot be prepared."""
     workspace = os.path.realpath(context.workspace)
     writing = context.access == "workspace"
-    fixed = fixed_rules(context, masks)
     if writing:
         _make_ready(workspace, masks, fixed)
     writable = [workspace, *_writable(context, masks)] if writing else []
