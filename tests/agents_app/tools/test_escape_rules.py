@@ -137,6 +137,22 @@ async def test_rules_that_are_replaced_while_a_command_runs_stay_fixed(place: Pl
     assert list((halo / "agents").iterdir()) == [] and list((halo / "skills").iterdir()) == []
 
 
+async def test_with_very_many_names_beside_them_rules_are_fixed_and_conversations_hidden(place: Place) -> None:
+    """Then the folder is not put together anew."""
+    sandbox_or_skip()
+    halo = place.workspace / ".halo"
+    for number in range(150):
+        (halo / f"n{number}").write_text("as it was")
+    shutil.rmtree(halo / "evo")
+    text = await place.shell(
+        "echo mine > .halo/n1; echo mine > .halo/new; echo mine > .halo/agents/lead/AGENT.md; mv .halo gone; "
+        "mkdir -p .halo/skills/mine; cat .halo/sessions/*/* .halo/halo.db; echo kept > .halo/memory/note; ls .halo/evo"
+    )
+    assert NEEDLE not in text and (halo / "memory/note").exists() and (halo / "evo").is_dir()
+    assert "mine" not in [each.read_text().strip() for each in halo.rglob("*") if each.is_file()]
+    assert not (halo / "skills").exists() and not (halo / "new").exists()
+
+
 async def test_rules_of_a_workspace_inside_are_fixed_as_well(place: Place) -> None:
     """There or not yet: its `.halo`, and the agents in it."""
     sandbox_or_skip()
