@@ -44,7 +44,7 @@ def as_halo_error(error: Exception) -> HaloError | None:
         return HaloError("The request is too large.", code="too_large", status=413)
     if isinstance(error, drf.ValidationError):
         return BadRequest(_first_problem(error.detail), code="invalid")
-    if isinstance(error, drf.ParseError | RecursionError):  # the latter: brackets in brackets in brackets
+    if isinstance(error, drf.ParseError):
         return BadRequest("The request body is not valid JSON.", code="bad_json")
     if isinstance(error, drf.APIException):
         return HaloError(str(error.detail), code=str(error.default_code), status=error.status_code)

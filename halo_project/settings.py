@@ -117,7 +117,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["channels_app.auth.drf.CookieAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["channels_app.auth.drf.LoggedIn"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["halo_project.json_body.JsonBody"],
     "EXCEPTION_HANDLER": "halo_project.api_errors.handle",
     "UNAUTHENTICATED_USER": None,
     "UNAUTHENTICATED_TOKEN": None,

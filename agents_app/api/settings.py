@@ -47,6 +47,8 @@ class Settings(APIView):
         if scope not in (None, *SCOPES):
             raise BadRequest("The scope is global or workspace.", code="bad_scope")
         workspace = _asked_workspace(request)
+        if scope == "workspace" and workspace is None:
+            raise BadRequest("Settings of a workspace need its projectId.", code="bad_project_id")
         return Response(settings_values(settings.HALO_HOME, settings.HALO.lookup, workspace, scope))
 
     def put(self, request: Request) -> Response:

@@ -1,5 +1,6 @@
 """How values look in an answer: secrets as `AK****ST`, references to the environment as they are written."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 
@@ -27,16 +28,22 @@ def masked(value: object) -> object:
 
 def open_value(value: object) -> object:
     """A value that is no secret, without the password that an address in it may hold."""
+    if isinstance(value, Mapping):  # no declared setting is a block: what is in it is anybody's guess
+        return masked(value)
     if isinstance(value, list | tuple):
         return [open_value(inner) for inner in value]
     if isinstance(value, str):
         return _USER_INFO.sub(f"//{MASK}@", value)
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no such number
+        return str(value)
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 def looks_masked(value: object) -> bool:
     """Whether this is what `masked` makes of a secret, and hardly one itself."""
-    return isinstance(value, str) and _MASKED.fullmatch(value) is not None
+    if isinstance(value, list | tuple):
+        return any(looks_masked(inner) for inner in value)
+    return isinstance(value, str) and _MASKED.fullmatch(value.strip()) is not None
 
 
 def masked_tree(

@@ -68,7 +68,7 @@ class Held:
     the files has, does not hold, and what to do about it; no full stop.
     """
 
-    written: str | None
+    written: str | None = field(repr=False)
     source: Source
     is_default: bool = False
     passed_over: str = ""

@@ -33,6 +33,7 @@ __all__ = [
     "Source",
     "Tree",
     "is_global_only",
+    "leaves",
     "load_settings",
     "parse_settings",
     "value_at",
@@ -121,8 +122,8 @@ def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | Non
 class _Merged:
     """What was made of two files, for as long as they stay as they are."""
 
-    base: Tree
-    over: Tree | None
+    base: Tree = field(repr=False)
+    over: Tree | None = field(repr=False)
     guarded: frozenset[str]
     settings: Settings
 
@@ -168,6 +169,16 @@ def _workspace_path(workspace: Path) -> Path:
 
 def _read(path: Path) -> Mapping[str, object]:
     return _FILES.get(path) or _EMPTY
+
+
+def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of every single value; empty blocks and unset keys have none."""
+    for key, value in tree.items():
+        path = (*prefix, key)
+        if isinstance(value, Mapping):
+            yield from leaves(value, path)
+        elif value is not None:
+            yield path
 
 
 def parse_settings(path: Path, data: bytes) -> Mapping[str, object]:

@@ -4,7 +4,7 @@ What the page shows of it is `settings_view`; the rules about skills' and agents
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agents_app.config import settings_words
@@ -21,7 +21,7 @@ Source = Literal["workspace", "global", "env", "default", "unset"]
 class Holding:
     """What is written for a field, by whom, and at which path. passed_over: why another value is, without full stop."""
 
-    written: object
+    written: object = field(repr=False)
     source: Source
     path: Path
     passed_over: str = ""

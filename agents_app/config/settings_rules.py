@@ -4,7 +4,8 @@ Refusals are sentences that never repeat a value.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from agents_app.config.endpoints import RULE, clean_endpoint
 from agents_app.config.env_references import EnvLookup, env_names, refers_to_guarded
@@ -17,11 +18,12 @@ from agents_app.config.settings_file import (
     Settings,
     Tree,
     is_global_only,
+    leaves,
     value_at,
 )
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema
-from agents_app.config.settings_view import leaves, suggestion
 from agents_app.config.yaml_edit import Value
+from agents_app.config.yaml_file import MAX_DEPTH, MOST_DIGITS
 from halo_project.errors import BadRequest, HaloError
 
 MOST_CHARS = 64 * 1024
@@ -45,7 +47,7 @@ class Rules:
     schema: Schema
     env_lookup: EnvLookup
     in_workspace: bool
-    current: Tree
+    current: Tree = field(repr=False)
     settings: Settings
     guarded: frozenset[str] = frozenset()
 
@@ -64,6 +66,8 @@ class Rules:
     def value(self, path: Path, value: object) -> Value:
         """The value as it is to be written. Raises BadRequest when it may not stand there, else SettingRefused."""
         name = ".".join(path)
+        if _depth(value, MAX_DEPTH) + len(path) > MAX_DEPTH:
+            raise SettingRefused(f"`{name}` would be nested deeper than the {MAX_DEPTH} levels that a file may have.")
         declared = self.schema.at(path)
         self._check_workspace(path, name, declared, value)
         self._check_mask(path, name, declared, value)
@@ -73,6 +77,8 @@ class Rules:
 
     def tree(self, wanted: Tree) -> dict[Path, Value]:
         """Every leaf of a whole file as it is to be written. Raises like `value`."""
+        if _depth(wanted, MAX_DEPTH) > MAX_DEPTH:
+            raise SettingRefused(f"These settings are nested deeper than the {MAX_DEPTH} levels that a file may have.")
         found = {}
         for path in leaves(wanted):
             name = ".".join(path)
@@ -93,7 +99,7 @@ class Rules:
         return (parts[1], parts[2], *parts[3].split("."))
 
     def _hint(self, name: str) -> str:
-        meant = suggestion(name, self.schema)
+        meant = self.schema.suggestion(name)
         return f" Did you mean `{meant}`?" if meant else ""
 
     def _check_workspace(self, path: Path, name: str, declared: SettingField | None, value: object) -> None:
@@ -129,7 +135,8 @@ class Rules:
         if now == value:
             return
         secret = declared is None or declared.secret or "secrets" in path
-        echoed = now is not None and str(value) == str((masked if secret else open_value)(now))
+        shown = str((masked if secret else open_value)(now))
+        echoed = now is not None and str(value).strip() == shown.strip()
         if echoed or (secret and looks_masked(value)):
             raise SettingRefused(
                 f"`{name}` comes with stars in place of what is secret. Give the whole value; to leave it as it is, "
@@ -171,4 +178,18 @@ def _cleaned(name: str, value: Value) -> Value:
         if len(value) > MOST_CHARS:
             raise SettingRefused(f"`{name}` may have at most {MOST_CHARS:,} characters.")
         return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, int | float) and not abs(value) < 10**MOST_DIGITS:  # not a number is not less
+        raise SettingRefused(f"`{name}` must be a number of at most {MOST_DIGITS} digits.")
     return value
+
+
+def _depth(value: object, most: int) -> int:
+    """How many blocks and lists stand in each other; of more than `most`, one more."""
+    blocks, depth = [value], 0
+    while depth <= most:
+        blocks = [each for each in blocks if isinstance(each, Mapping | list | tuple)]
+        if not blocks:
+            break
+        blocks = [inner for each in blocks for inner in (each.values() if isinstance(each, Mapping) else each)]
+        depth += 1
+    return depth

@@ -6,6 +6,7 @@ left to `settings_view` and `general`.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -61,6 +62,12 @@ class Schema:
         """The field whose value stands at this path; also where files of 1.x have it."""
         found = self.by_name.get(".".join(path))
         return found if found is not None and path in (found.path, *found.older) else None
+
+    def suggestion(self, name: str) -> str | None:
+        """The declared name that was probably meant."""
+        first = name.partition(".")[0]
+        near = [known for known in self.by_name if known.startswith(f"{first}.")]
+        return next(iter(get_close_matches(name, near, 1, 0.75)), None)
 
     def owner_at(self, path: tuple[str, ...]) -> Owner | None:
         """The skill or agent that declares a param at this path."""

@@ -4,7 +4,7 @@ Besides them what the files hold that nobody declares: `orphans` of owners that 
 removes them, and `unknown` names where all names are known, most likely misspelt. No secret is shown in clear.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,10 @@ from agents_app.config.general_fields import RETIRED
 from agents_app.config.masking import masked, masked_tree, open_value
 from agents_app.config.sandbox_values import is_guarding, meanwhile
 from agents_app.config.setting_field import SettingField, as_text
-from agents_app.config.settings_file import Settings, Tree, load_settings, value_at
+from agents_app.config.settings_file import Settings, Tree, leaves, load_settings, value_at
 from agents_app.config.settings_holding import Holding, all_ignored, base_of, holding, holding_tree, is_blank
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
-from halo_project.suggestions import nearest
 
 
 def settings_view(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> dict[str, Any]:
@@ -54,13 +53,6 @@ def is_open(schema: Schema, path: tuple[str, ...]) -> bool:
     """Whether the value at the path may be shown: its owner says that it is no secret. Of others nobody knows."""
     declared = schema.at(path)
     return declared is not None and not declared.secret and "secrets" not in path
-
-
-def suggestion(name: str, schema: Schema) -> str | None:
-    """The declared name that was probably meant."""
-    first = name.partition(".")[0]
-    near = [known for known in schema.by_name if known.startswith(f"{first}.")]
-    return nearest(name, near)
 
 
 def _section(section: Section, settings: Settings) -> dict[str, Any]:
@@ -164,18 +156,8 @@ def _undeclared(schema: Schema, settings: Settings) -> dict[str, list[dict[str, 
 def _advice(name: str, schema: Schema) -> dict[str, str | None]:
     if name in RETIRED:
         return {"suggestion": None, "warning": f"`{name}` is a setting of Halo 1.x that this one has no use for."}
-    meant = suggestion(name, schema)
+    meant = schema.suggestion(name)
     hint = f" Did you mean `{meant}`?" if meant else ""
     if meant == name:
         hint = " Write its parts as blocks, one inside the other."
     return {"suggestion": meant, "warning": f"`{name}` is not a setting Halo knows; it is ignored.{hint}"}
-
-
-def leaves(tree: Tree, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The path of every single value; empty blocks and unset keys have none."""
-    for key, value in tree.items():
-        path = (*prefix, key)
-        if isinstance(value, Mapping):
-            yield from leaves(value, path)
-        elif value is not None:
-            yield path

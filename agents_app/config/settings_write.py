@@ -1,12 +1,13 @@
 """Writes the settings files: one leaf, or all of a file. Comments, order and spacing stay as the person left them.
 
-A write takes a lock of the installation, reads the file, changes its text, reads the result back, and only then puts
+A write takes the file's lock, reads the file, changes its text, reads the result back, and only then puts
 it in the old one's place. A file that cannot be read is never written over. What may be written: `settings_rules`.
 """
 
 import fcntl
 import os
 import stat
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
@@ -18,17 +19,19 @@ import yaml
 
 from agents_app.config.env_references import EnvLookup, provider_variables
 from agents_app.config.errors import ConfigFileInvalid, shown
-from agents_app.config.files import MAX_FILE_BYTES
-from agents_app.config.settings_file import Tree, load_settings, parse_settings, value_at
+from agents_app.config.settings_file import Tree, leaves, load_settings, parse_settings, value_at
 from agents_app.config.settings_rules import Rules, SettingRefused
 from agents_app.config.settings_schema import load_schema
-from agents_app.config.settings_view import leaves
 from agents_app.config.yaml_edit import CannotEdit, Value, remove_leaf, set_leaf
 from halo_project.errors import Conflict, HaloError
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.log.atomic import replace_file
 
+# Each change reads the text anew: both bounds keep a request to seconds.
+MOST_BYTES = 256 * 1024
+_MOST_WORK = 4 * 1024 * 1024  # characters gone through for the changes of one request
 _BOM = b"\xef\xbb\xbf"
+_LOCKS = 64
 
 
 class SettingsNotWritten(HaloError):
@@ -89,7 +92,7 @@ class SettingsFile:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[str, Rules]]:
-        with _one_at_a_time(self.home):
+        with _one_at_a_time(self.home, self.workspace):
             self._check_place()
             data = self._read()
             current = parse_settings(self.path, data)
@@ -107,30 +110,31 @@ class SettingsFile:
         for part in (path.parent, path):
             if part.is_symlink():
                 raise SettingsNotWritten(f"{shown(part)} is a link; Halo writes the settings of this folder only.")
-        try:
-            path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _failed(path.parent, error) from error
 
     def _read(self) -> bytes:
         try:
             facts = self.path.stat()
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_FILE_BYTES:
+            if not stat.S_ISREG(facts.st_mode):
                 raise ConfigFileInvalid(self.path, "this is not a file that Halo reads.")
+            if facts.st_size > MOST_BYTES:
+                limit = MOST_BYTES // 1024
+                raise SettingsNotWritten(f"{shown(self.path)} is larger than {limit} KB. Edit it by hand.")
             return self.path.read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return b""
         except OSError as error:
             raise _failed(self.path, error) from error
 
     def _write(self, text: str, current: Tree, changed: Mapping[tuple[str, ...], Value], gone: Any) -> None:
         """Apply the changes to the text, prove them, and write it when it differs."""
-        expected, edited = deepcopy(dict(current)), text
+        expected, edited, work = deepcopy(dict(current)), text, 0
         try:
             for path in gone:
+                work = _more_work(work, edited)
                 edited = remove_leaf(edited, path)
                 _drop(expected, path)
             for path, value in changed.items():
+                work = _more_work(work, edited)
                 edited = set_leaf(edited, path, value)
                 _put_at(expected, path, value)
         except (CannotEdit, yaml.YAMLError, RecursionError) as error:
@@ -151,15 +155,24 @@ class SettingsFile:
             ) from error
 
     def _put(self, data: bytes) -> None:
-        if len(data) > MAX_FILE_BYTES:
-            raise SettingRefused("The settings would become larger than a file that Halo reads.")
+        if len(data) > MOST_BYTES:
+            raise SettingRefused(f"The settings would become larger than {MOST_BYTES // 1024} KB.")
         path = self.path.resolve() if self.workspace is None else self.path
         try:
             if self.workspace is None:
                 _keep_private(path)
+            else:
+                WorkspaceLayout(self.workspace).scaffold()
             replace_file(path, [data])
         except OSError as error:
             raise _failed(path, error) from error
+
+
+def _more_work(done: int, text: str) -> int:
+    """Raises SettingRefused."""
+    if done + len(text) > _MOST_WORK:
+        raise SettingRefused("These are too many changes at once; give the new content of the file as `text`.")
+    return done + len(text)
 
 
 def _places(rules: Rules, path: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -215,13 +228,12 @@ def _failed(path: Path, error: OSError) -> SettingsNotWritten:
 
 
 @contextmanager
-def _one_at_a_time(home: HomeLayout) -> Iterator[None]:
-    """Another writer, of this process or another one, waits: it would put back what it read before."""
+def _one_at_a_time(home: HomeLayout, workspace: Path | None) -> Iterator[None]:
+    """Another writer of this file, of this process or another one, waits: it would put back what it read before."""
     try:
-        home.secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(home.secrets, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = _lock_of(home, workspace)
     except OSError as error:
-        raise _failed(home.secrets, error) from error
+        raise _failed(home.secrets if workspace is None else home.run_dir, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -231,3 +243,13 @@ def _one_at_a_time(home: HomeLayout) -> Iterator[None]:
         ) from error
     finally:
         os.close(descriptor)
+
+
+def _lock_of(home: HomeLayout, workspace: Path | None) -> int:
+    """Never one that lies in a workspace, where commands could hold it. Few workspaces share one of a fixed number."""
+    if workspace is None:
+        home.secrets.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(home.secrets, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    home.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number = zlib.crc32(os.fsencode(workspace)) % _LOCKS
+    return os.open(home.run_dir / f"settings-{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -14,6 +14,7 @@ Value = str | int | float | bool | tuple[str, ...] | list[str]
 
 _PLAIN = re.compile(r"<<[A-Z_][A-Z0-9_]*>>|[A-Za-z][A-Za-z0-9_./-]*")
 _STEP = 2
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the faster of the two; both say the same of places
 
 
 class CannotEdit(ValueError):
@@ -75,7 +76,7 @@ def scalar(value: Value) -> str:
 
 
 def _root(text: str) -> yaml.MappingNode | None:
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root = yaml.compose(text, Loader=_LOADER)
     if root is None or (isinstance(root, yaml.ScalarNode) and _is_null(root) and root.value == ""):
         return None
     if not isinstance(root, yaml.MappingNode):
@@ -104,7 +105,7 @@ def _replaced(text: str, pair: _Pair, value: Value) -> str:
         raise CannotEdit(f"`{pair.key.value}` is a block, and not a single value.")
     start, end = node.start_mark.index, _end(node)
     if start == end:  # nothing behind the colon
-        return f"{text[:start]} {scalar(value)}{text[start:]}"
+        return f"{text[:start].rstrip(' ')} {scalar(value)}{text[start:]}"
     if isinstance(node, yaml.SequenceNode) and not node.flow_style:  # one item a line
         colon = text.index(":", pair.key.end_mark.index) + 1
         return f"{text[:colon]} {scalar(value)}{text[end:]}"

@@ -11,7 +11,7 @@ from agents_app.config.errors import ConfigFileInvalid
 from agents_app.config.files import SMALL_FILE_BYTES, FileCache
 
 MAX_DEPTH = 20
-_MOST_DIGITS = 40
+MOST_DIGITS = 40
 _MOST_LABEL = (
     200  # characters of a dotted path that still has its line noted: long ones times many items fill the memory
 )
@@ -39,7 +39,7 @@ def _number(kind: str) -> Callable[[Any, Any], object]:
     make = getattr(yaml.SafeLoader, f"construct_yaml_{kind}")
 
     def construct(loader: Any, node: Any) -> object:
-        if len(str(node.value)) > _MOST_DIGITS:
+        if len(str(node.value)) > MOST_DIGITS:
             raise yaml.constructor.ConstructorError(None, None, "a number is too long", node.start_mark)
         return make(loader, node)
 

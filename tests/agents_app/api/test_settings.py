@@ -155,3 +155,90 @@ def test_strangers(home: HomeLayout, stranger: Client) -> None:
     assert [stranger.get(path).status_code for path in (PATH, SCHEMA)] == [401, 401]
     assert call(stranger, "PATCH", scope="global", key=RETRIES, value=3).status_code == 401
     assert not home.settings_yaml.exists()
+
+
+@pytest.mark.parametrize("written", [".inf", "-.inf", ".nan", "[.nan]", "2024-01-01"])
+def test_T6_a_number_that_json_does_not_have_is_shown_as_text(written: str, home, workspace, client: Client) -> None:
+    text = f"general: {{compact: {{compress_at: {written}}}}}\nx: {{params: {{y: {written}}}}}\n"
+    write(home.settings_yaml, text)
+    write(WorkspaceLayout(workspace).settings_yaml, text)
+    for query in ({}, {"projectId": str(workspace)}, {"projectId": str(workspace), "scope": "workspace"}):
+        assert client.get(PATH, query).status_code == 200
+        assert client.get(SCHEMA, query).status_code == 200
+
+
+def test_T6_a_file_nested_without_end_is_told_of_the_file(home: HomeLayout, client: Client) -> None:
+    write(home.settings_yaml, "zzz: " + "[" * 900 + "]" * 900)
+    seen = client.get(PATH)
+    assert (seen.status_code, seen.json()["code"]) == (422, "config_file_invalid")
+    for method, body in (("PATCH", {"value": 3}), ("DELETE", {})):
+        answer = call(client, method, scope="global", key=RETRIES, **body)
+        assert answer.status_code == 409 and "nested deeper than 20 levels" in answer.json()["error"]
+
+
+def test_T6_a_body_nested_without_end_is_no_json(home: HomeLayout, client: Client) -> None:
+    body = '{"scope": "global", "settings": ' + '{"a": ' * 100_000 + "1" + "}" * 100_001
+    answer = client.generic("PUT", PATH, body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_json")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("x.params.y", int("9" * 4_000)),
+        (RETRIES, int("9" * 4_000)),
+        ("x.params.y", [[["a"] * 3] * 3] * 3),
+        ("x.params." + ".".join("y" * 25), 1),
+    ],
+)
+def test_T6_of_a_value_that_no_file_holds_it_is_the_value(key: str, value: Any, home, client: Client) -> None:
+    answer = call(client, "PATCH", scope="global", key=key, value=value)
+    assert (answer.status_code, answer.json()["code"]) == (422, "setting_refused")
+    tree: Any = value
+    for part in reversed(key.split(".")):
+        tree = {part: tree}
+    answer = call(client, "PUT", scope="global", settings=tree)
+    assert (answer.status_code, answer.json()["code"]) == (422, "setting_refused")
+    assert not home.settings_yaml.exists()
+
+
+def test_a_tree_nested_deeply_is_refused_for_what_it_is(home: HomeLayout, client: Client) -> None:
+    tree: Any = 1
+    for _ in range(300):
+        tree = {"a": tree}
+    answer = call(client, "PUT", scope="global", settings={"x": {"params": tree}})
+    assert answer.status_code == 422 and "nested deeper than the 20 levels" in answer.json()["error"]
+
+
+def test_T6_reading_and_removing_never_open_a_workspace(home: HomeLayout, tmp_path: Path, client: Client) -> None:
+    workspace = (tmp_path / "plain").resolve()
+    workspace.mkdir()
+    project = str(workspace)
+    done(client, "DELETE", scope="workspace", projectId=project, key=RETRIES)
+    done(client, "PATCH", scope="workspace", projectId=project, key=RETRIES, value=None)
+    done(client, "PUT", scope="workspace", projectId=project, settings={})
+    assert client.get(PATH, {"projectId": project}).status_code == 200
+    assert call(client, "PATCH", scope="workspace", projectId=project, key=RETRIES, value=999).status_code == 422
+    assert not WorkspaceLayout(workspace).exists()
+    done(client, "PATCH", scope="workspace", projectId=project, key=RETRIES, value=3)
+    assert (workspace / ".halo" / ".gitignore").is_file(), "as any workspace that is opened"
+
+
+def test_the_scope_of_a_workspace_needs_one(home: HomeLayout, client: Client) -> None:
+    answer = client.get(PATH, {"scope": "workspace"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_project_id")
+
+
+def test_T6_a_block_in_a_list_is_shown_in_no_clear(home: HomeLayout, client: Client) -> None:
+    write_yaml(home.settings_yaml, {"general": {"sandbox": {"hidden_dirs": ["/a", {"api_key": KEY}, [{"k": KEY}]]}}})
+    for path in (PATH, SCHEMA):
+        seen = client.get(path)
+        assert seen.status_code == 200 and KEY.encode() not in seen.content
+
+
+def test_T6_a_mask_with_blanks_around_it_is_one(home: HomeLayout, client: Client) -> None:
+    done(client, "PATCH", scope="global", key=API_KEY, value=KEY)
+    for value in (" AK****ST ", "SE****56 ", "\t****\n", ["SE****56"]):
+        answer = call(client, "PATCH", scope="global", key=API_KEY, value=value)
+        assert answer.status_code == 422, value
+    assert KEY in home.settings_yaml.read_text()

@@ -2,14 +2,20 @@
 
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from agents_app.config import settings_file
+from agents_app.config.params import Held, Value
+from agents_app.config.setting_field import SettingField
+from agents_app.config.settings_holding import holding
 from agents_app.config.settings_rules import SettingRefused
-from agents_app.config.settings_write import SettingsFile, SettingsNotWritten
+from agents_app.config.settings_write import SettingsFile, SettingsNotWritten, _one_at_a_time
 from halo_project.errors import BadRequest, Conflict, HaloError
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from tests.agents_app.config.support import NO_ENV, write, write_skill, write_yaml
@@ -413,3 +419,57 @@ def test_two_processes_lose_nothing_of_each_other(ours: SettingsFile, halo_home:
         ours.set(f"skill.params.c{number}", number)
     assert [each.wait(60) for each in running] == [0, 0]
     assert says(ours) == {"skill": {"params": {f"{name}{number}": number for name in "abc" for number in range(25)}}}
+
+
+class TestBounds:
+    """One request takes seconds at most, whatever the file."""
+
+    def test_T6_a_file_that_is_too_large_is_changed_by_hand(self, halo_home: HomeLayout, workspace: Path) -> None:
+        theirs = SettingsFile(halo_home, NO_ENV, workspace)
+        text = "".join(f"k{number}: 1\n" for number in range(40_000))
+        write(theirs.path, text)
+        began = time.perf_counter()
+        for change in (
+            lambda: theirs.set(RETRIES, 3),
+            lambda: theirs.remove("k1"),
+            lambda: theirs.replace_text("a: 1"),
+        ):
+            with pytest.raises(SettingsNotWritten, match=r"larger than 256 KB\. Edit it by hand"):
+                change()
+        assert time.perf_counter() - began < 2
+        assert theirs.path.read_text() == text
+
+    def test_T6_the_largest_that_is_changed(self, halo_home: HomeLayout, workspace: Path) -> None:
+        theirs = SettingsFile(halo_home, NO_ENV, workspace)
+        write(theirs.path, "".join(f"k{number}: 1\n" for number in range(25_000)))
+        began = time.perf_counter()
+        theirs.set(RETRIES, 3)
+        theirs.remove("k1")
+        assert time.perf_counter() - began < 15
+        assert "max_retries: 3" in theirs.path.read_text() and "k1:" not in theirs.path.read_text()
+
+    def test_too_many_changes_at_once(self, ours: SettingsFile) -> None:
+        with pytest.raises(SettingRefused, match="give the new content of the file as `text`"):
+            ours.replace_values({"x": {"params": {f"k{number}": 1 for number in range(10_000)}}})
+        assert not ours.path.exists()
+        with pytest.raises(SettingRefused, match="larger than 256 KB"):
+            ours.replace_text("#" * 300_000)
+
+    def test_T6_a_writer_of_another_file_does_not_wait(self, halo_home: HomeLayout, workspace: Path, ours) -> None:
+        with _one_at_a_time(halo_home, workspace):
+            writing = threading.Thread(target=lambda: ours.set(RETRIES, 3), daemon=True)
+            writing.start()
+            writing.join(10)
+            assert not writing.is_alive()
+        assert "max_retries: 3" in ours.path.read_text()
+
+
+def test_no_value_in_a_repr(halo_home: HomeLayout, workspace: Path) -> None:
+    secret = "AKIAABCDEFGHIJST"
+    write_yaml(halo_home.settings_yaml, {"x": {"params": {"key": secret}}})
+    write_yaml(WorkspaceLayout(workspace).settings_yaml, {"x": {"params": {"key": secret}}})
+    theirs = SettingsFile(halo_home, NO_ENV, workspace)
+    with theirs._opened() as (_, rules):
+        found = [rules, holding(SettingField("key", ("x", "params", "key")), None, rules.settings)]
+    found += [*settings_file._MERGED.values(), Value(secret), Held(secret, "global")]
+    assert secret not in repr(found)
