@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from agents_app.config.command_names import BUILTIN_COMMANDS, reaches
 from agents_app.config.notices import log_changes
-from agents_app.config.placeholders import split_args
+from agents_app.config.placeholders import MAX_FILLED, FilledTooLong, split_args
 from agents_app.config.skill_text import SkillValues, expansion
 from agents_app.config.skills import Skill, Verb
 from agents_app.tools.base import AccessLevel
 
 logger = logging.getLogger(__name__)
+
+MAX_ARGS = 100_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def expand(text: str, skills: Sequence[Skill], access: str, values: SkillValues)
     command = next((each for each in skill_commands(skills)[0] if each.command == word), None)
     if command is None:
         return None
+    if len(args) > MAX_ARGS:
+        return Refusal(f"/{word} takes at most {MAX_ARGS:,} characters; put the rest into a file.", "too_long")
     verb = _verb(command, args)
     if command.extends and verb is None:
         return None
@@ -84,7 +88,11 @@ def expand(text: str, skills: Sequence[Skill], access: str, values: SkillValues)
     missing = next((level for level in needed if not reaches(access, level)), None)
     if missing is not None:
         return Refusal(_refused(name, missing, access))
-    return Expansion(expansion(command.skill, word, args, values), command, args, verb)
+    try:
+        return Expansion(expansion(command.skill, word, args, values), command, args, verb)
+    except FilledTooLong:
+        most = f"more than {MAX_FILLED:,} characters would be filled in"
+        return Refusal(f"{name} was not opened up: {most}. Write less behind it, or shorten the skill.", "too_long")
 
 
 def _made(skill: Skill, command: str) -> tuple[SkillCommand, list[str]]:

@@ -19,10 +19,17 @@ _PLACEHOLDER = re.compile(_BRACES)
 _SKILL = re.compile(rf"{_BRACES}|(\\?)\$(ARGUMENTS\b|[1-9](?!\w|[.,]\d))|\\\$(?=\d)")
 _PARAM = re.compile(r"([\w-]+)\.params\.([\w-]+(?:\.[\w-]+)*)\Z")
 _TOKEN = re.compile(r"\"([^\"]*)\"|“([^”]*)”|'([^']*)'(?=\s|\Z)|(\S+)")
+_TOKEN_AFTER_LAST = re.compile(r"\"([^\"]*)\"|'([^']*)'(?=\s|\Z)|(\S+)")  # looking for a `”` that never comes is dear
+
+MAX_FILLED = 1_000_000  # characters that all that is filled into one text may have
 
 _LEAST_HIDDEN = 4  # characters: a shorter value is found everywhere, and is no secret
 
 OwnerLookup = Callable[[str], Owner | None]
+
+
+class FilledTooLong(ValueError):
+    """What would be filled in is longer than MAX_FILLED."""
 
 
 def _nobody(owner_id: str) -> Owner | None:
@@ -44,16 +51,27 @@ class PlaceholderValues:
 
 
 def fill(text: str, values: PlaceholderValues) -> str:
-    """An agent's own text."""
-    if "{{" not in text:
-        return text
-    return _PLACEHOLDER.sub(lambda found: _or(_named(found.group(1), values), found.group(0)), text)
+    """An agent's own text. What does not fit into MAX_FILLED keeps its braces."""
+    return _filled(text, lambda found: _or(_named(found.group(1), values), found.group(0)))
 
 
 def fill_skill(body: str, skill: Skill, args: str, values: PlaceholderValues) -> str:
-    """A skill's body, with `args` as they were typed. Its own `{{params.key}}` means `{{<id>.params.key}}`."""
+    """A skill's body, with `args` as they were typed. Its own `{{params.key}}` means `{{<id>.params.key}}`.
+
+    Raises FilledTooLong.
+    """
     words = split_args(args)
     known = replace(values, skills=lambda name: skill.owner if name == skill.skill_id else values.skills(name))
+
+    left = MAX_FILLED
+
+    def counted(found: re.Match[str]) -> str:
+        nonlocal left
+        text = replacement(found)
+        left -= len(text)
+        if left < 0:
+            raise FilledTooLong
+        return text
 
     def replacement(found: re.Match[str]) -> str:
         name, escape, position = found.groups()
@@ -65,7 +83,7 @@ def fill_skill(body: str, skill: Skill, args: str, values: PlaceholderValues) ->
             return args
         return words[int(position) - 1] if int(position) <= len(words) else ""
 
-    return _SKILL.sub(replacement, body)
+    return _SKILL.sub(counted, body)
 
 
 def takes_args(body: str) -> bool:
@@ -76,7 +94,11 @@ def takes_args(body: str) -> bool:
 
 def split_args(args: str) -> list[str]:
     """Words; quotes hold several together."""
-    return [next(part for part in found if part is not None) for found in map(re.Match.groups, _TOKEN.finditer(args))]
+    words, at, last = [], 0, args.rfind("”")
+    while found := (_TOKEN if at <= last else _TOKEN_AFTER_LAST).search(args, at):
+        words.append(next(part for part in found.groups() if part is not None))
+        at = found.end()
+    return words
 
 
 def command_values(
@@ -102,7 +124,7 @@ class CommandValues:
 
     def __call__(self, text: str) -> str:
         """The text with every param that has a value filled in."""
-        return _PLACEHOLDER.sub(self._filled, text) if "{{" in text else text
+        return _filled(text, self._filled)
 
     def hide(self, text: str) -> str:
         """The text with secrets that were filled in as the placeholders they stood for."""
@@ -157,6 +179,20 @@ def _in_skill(name: str, written: str, skill_id: str, args: str, values: Placeho
 
 def _or(value: str | None, otherwise: str) -> str:
     return otherwise if value is None else value
+
+
+def _filled(text: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    if "{{" not in text:
+        return text
+    left = MAX_FILLED
+
+    def fitting(found: re.Match[str]) -> str:
+        nonlocal left
+        filled = replacement(found)
+        left -= len(filled)
+        return filled if left >= 0 else found.group(0)
+
+    return _PLACEHOLDER.sub(fitting, text)
 
 
 def _named(name: str, values: PlaceholderValues) -> str | None:

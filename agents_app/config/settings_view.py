@@ -20,6 +20,8 @@ from agents_app.config.settings_holding import Holding, all_ignored, base_of, ho
 from agents_app.config.settings_schema import GENERAL, MODELS, Schema, Section, load_schema
 from halo_project.layout import HomeLayout
 
+_MOST_SUGGESTED = 100  # looking for what was meant takes longer than all the rest
+
 
 def settings_view(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> dict[str, Any]:
     """Declarations with values. Raises ConfigFileInvalid when one of the files cannot be read."""
@@ -145,7 +147,7 @@ def _undeclared(schema: Schema, settings: Settings) -> dict[str, list[dict[str, 
             if schema.at(path) is not None:
                 continue
             if path[0] in (GENERAL, MODELS) or len(path) < 3 or path[1] not in ("params", "secrets"):
-                unknown.append({"key": name, "scope": scope, **_advice(name, schema)})
+                unknown.append({"key": name, "scope": scope, **_advice(name, schema, len(unknown) < _MOST_SUGGESTED)})
             else:
                 kind = "param" if path[1] == "params" else "secret"
                 key = ".".join(path[2:])
@@ -153,10 +155,10 @@ def _undeclared(schema: Schema, settings: Settings) -> dict[str, list[dict[str, 
     return {"orphans": orphans, "unknown": unknown}
 
 
-def _advice(name: str, schema: Schema) -> dict[str, str | None]:
+def _advice(name: str, schema: Schema, may_suggest: bool) -> dict[str, str | None]:
     if name in RETIRED:
         return {"suggestion": None, "warning": f"`{name}` is a setting of Halo 1.x that this one has no use for."}
-    meant = schema.suggestion(name)
+    meant = schema.suggestion(name) if may_suggest else None
     hint = f" Did you mean `{meant}`?" if meant else ""
     if meant == name:
         hint = " Write its parts as blocks, one inside the other."

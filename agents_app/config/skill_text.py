@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain, islice
 from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig
@@ -16,6 +17,7 @@ from agents_app.config.errors import shown
 from agents_app.config.own_command import installation_names
 from agents_app.config.params import Value, agent_owner, held
 from agents_app.config.placeholders import (
+    FilledTooLong,
     PlaceholderValues,
     command_lookup,
     fill_skill,
@@ -33,6 +35,7 @@ from halo_project.layout import HomeLayout
 
 MAX_FILES = 100
 _MAX_SEEN = 2_000  # of a folder that is far more than a skill's
+_MAX_NOTES = 100  # about single params
 _FRAME_CHARS = 400  # what the lines around a part may take
 
 
@@ -81,7 +84,10 @@ def activation(skill: Skill, values: SkillValues, part: int = 1, most: int = MOD
 
     most: characters that a result may have on its way to the model.
     """
-    body = _filled(skill, "", values)
+    try:
+        body = _filled(skill, "", values)
+    except FilledTooLong:
+        return f"The skill '{skill.skill_id}' cannot be activated: its settings make it too long."
     whole = f"# Skill: {skill.name}\n\n{body}{_files_section(skill.folder)}"
     if len(whole) <= most:
         return whole
@@ -92,7 +98,10 @@ def activation(skill: Skill, values: SkillValues, part: int = 1, most: int = MOD
 
 
 def expansion(skill: Skill, command: str, args: str, values: SkillValues) -> str:
-    """What the model reads where a person typed `/command args`; the files beside the skill as in an activation."""
+    """What the model reads where a person typed `/command args`; the files beside the skill as in an activation.
+
+    Raises FilledTooLong.
+    """
     body = _filled(skill, args, values)
     if args and not takes_args(skill.body):
         body = f"{body}\n\nArguments: {args}"
@@ -113,8 +122,8 @@ def _filled(skill: Skill, args: str, values: SkillValues) -> str:
     body = fill_skill(skill.body, skill, args, values.placeholders)
     # Asked of the skill's own text: what a person typed is not looked at for placeholders.
     left = params_left(fill_skill(skill.body, skill, "", values.placeholders))
-    notes = [_note(name, values.in_command(name)) for name in left]
-    notes += _passed_over(skill, set(left), values.placeholders.settings)
+    told = (_note(name, values.in_command(name)) for name in left)
+    notes = list(islice(chain(told, _passed_over(skill, set(left), values.placeholders.settings)), _MAX_NOTES))
     return f"{body}\n\n{''.join(notes).rstrip()}" if notes else body
 
 

@@ -1,6 +1,7 @@
 """Slash commands of skills: which there are, and what a typed one becomes."""
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,20 @@ class TestExpand:
     )
     def test_what_is_none(self, text: str) -> None:
         assert typed(text, skill()) is None
+
+    def test_T6_a_text_that_would_grow_without_end_is_not_opened_up(self) -> None:
+        began = time.perf_counter()
+        found = typed("/review " + "x" * 2_000, skill(body="$1 " * 80_000))
+        assert isinstance(found, Refusal) and found.code == "too_long"
+        assert "more than 1,000,000 characters" in found.message
+        assert isinstance(typed("/review " + "x " * 60_000, skill()), Refusal)
+        assert isinstance(typed("/review " + "“x " * 30_000, skill()), Expansion)
+        assert time.perf_counter() - began < 3
+
+    def test_T6_notes_about_params_have_an_end(self) -> None:
+        body = "".join(f"{{{{params.k{number}}}}} " for number in range(5_000))
+        found = typed("/review", skill(body=body))
+        assert isinstance(found, Expansion) and found.text.count("has no value here") == 100
 
     def test_a_verb_is_the_first_argument(self) -> None:
         cron = skill("cron", verbs=(Verb("create"),), body="Do $1 with $2: $ARGUMENTS")

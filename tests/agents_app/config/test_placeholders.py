@@ -1,5 +1,6 @@
 """What is filled into a skill's text and into a command, and what never is."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,19 @@ class TestArguments:
 
     def test_quotes_hold_words_together(self) -> None:
         assert split_args('create "my coder"\n""  x"y') == ["create", "my coder", "", 'x"y']
+        assert split_args("“a “b” c “d e") == ["a “b", "c", "“d", "e"]
+
+    @pytest.mark.parametrize("piece", ["“a ", '" ', "' ", "“", "'a'b ", "“a” “", " ", "a"])
+    def test_T6_words_are_found_in_a_time_that_grows_with_the_text(self, piece: str) -> None:
+        began = time.perf_counter()
+        split_args(piece * 100_000)
+        assert time.perf_counter() - began < 3
+
+    def test_T6_a_prompt_does_not_grow_without_end(self, place: Place) -> None:
+        place.set("global", aide={"long": "x" * 60_000})
+        filled = place.prompt("{{aide.params.long}} " * 1_000)
+        assert 900_000 < len(filled) < 1_100_000
+        assert "{{aide.params.long}}" in filled
 
 
 class TestText:

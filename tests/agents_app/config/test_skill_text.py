@@ -51,6 +51,12 @@ class TestActivation:
         write_skill(skills / "web", "Do {{now}} {{working_dir}} {{agent_name}}")
         assert read("web", halo_home, workspace) == (f"# Skill: web\n\nDo 2026-09-12T15:17:44+00:00 {workspace} Aide")
 
+    def test_T6_settings_do_not_make_it_grow_without_end(self, skills: Path, halo_home, workspace: Path) -> None:
+        write_skill(skills / "web", "{{params.url}} " * 1_000, {"params": [{"key": "url", "default": "x" * 60_000}]})
+        assert read("web", halo_home, workspace) == (
+            "The skill 'web' cannot be activated: its settings make it too long."
+        )
+
     def test_many_files(self, skills: Path, tmp_path: Path) -> None:
         folder = write_skill(skills / "web")
         for number in range(150):
