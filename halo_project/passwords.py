@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth import hashers
 
 from halo_project.errors import BadRequest, Conflict, Unavailable
-from halo_project.private_files import create_private, write_private
+from halo_project.private_files import create_private, read_private, write_private
 
 MAX_PASSWORD_CHARS = 1024
 MIN_PASSWORD_CHARS = 8
@@ -87,7 +87,7 @@ def refuse_if_from_env() -> None:
 
 def _stored() -> str | None:
     try:
-        return settings.HALO_HOME.password_file.read_text("utf-8").strip() or None
+        return read_private(settings.HALO_HOME.password_file) or None
     except FileNotFoundError:
         return None
 

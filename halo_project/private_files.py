@@ -2,16 +2,22 @@
 
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from halo_project.errors import ConfigurationError
 
+_MOST_BYTES = 64 * 1024
+
 
 def once(path: Path, make: Callable[[], str]) -> str:
-    """The text of a private file, which `make` supplies when there is none yet. Safe when two processes race."""
+    """The text of a private file, which `make` supplies when there is none yet. Safe when two processes race.
+
+    Raises ConfigurationError.
+    """
     try:
-        text = path.read_text("utf-8").strip()
+        text = read_private(path)
         if text:
             return text
         write_private(path, make())  # an empty file: a crash of something else left it
@@ -19,7 +25,23 @@ def once(path: Path, make: Callable[[], str]) -> str:
         create_private(path, make())
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be used: {error.strerror}.") from None
-    return path.read_text("utf-8").strip()
+    return read_private(path)
+
+
+def read_private(path: Path) -> str:
+    """The text without blank space around it.
+
+    Raises FileNotFoundError, OSError; ConfigurationError where something else lies, on which a reader might wait.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigurationError(f"{path} cannot be used: it is not a plain file. Remove it; it is made anew.")
+        data = file.read(_MOST_BYTES)
+    try:
+        return data.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} cannot be used: it is not text. Remove it; it is made anew.") from None
 
 
 def write_private(path: Path, text: str) -> None:

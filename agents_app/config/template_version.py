@@ -46,7 +46,7 @@ def read_template_version(folder: Path) -> TemplateVersion:
     text = data.decode(errors="replace").strip()
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
         return TemplateVersion(version=text.split("\n", 1)[0])

@@ -46,15 +46,22 @@ def report_password(link: Link) -> None:
 
 
 def report_providers(link: Link) -> None:
-    """Bring the copies of what comes with Halo up to date; tell the supervisor which providers have a key."""
+    """Bring the copies of what comes with Halo up to date; tell the supervisor which providers have a key, or why
+    that is not known."""
     from agents_app.config.bundled_rows import refresh_bundled_rows
+    from agents_app.config.errors import ConfigFileInvalid
     from agents_app.config.keys import providers_with_key
     from agents_app.config.platform_files import refresh_platform_files
 
     refresh_bundled_rows(settings.HALO_HOME)
     refresh_platform_files(settings.HALO_HOME)
-    names = [provider.display_name for provider in providers_with_key(settings.HALO_HOME, settings.HALO.lookup)]
-    link.say("providers", names=names)
+    try:
+        found = providers_with_key(settings.HALO_HOME, settings.HALO.lookup)
+    except ConfigFileInvalid as error:
+        logger.warning("which models there are is not known: %s", error.message)
+        link.say("providers", problem=error.message)
+        return
+    link.say("providers", names=[provider.display_name for provider in found])
 
 
 def _first_line(error: Exception) -> str:

@@ -13,13 +13,20 @@ _NO_KEY = (
 )
 
 
-def ready_text(env: HaloEnv, workspace: Path, new_password: str | None, providers: list[str] | None) -> str:
-    """`new_password` only when it was made just now; `providers` None when they could not be found out."""
+def ready_text(
+    env: HaloEnv,
+    workspace: Path,
+    new_password: str | None,
+    providers: list[str] | None,
+    problem: str | None = None,
+) -> str:
+    """`new_password` only when it was made just now; `providers` None when they could not be found out, and `problem`
+    then why, where that is known."""
     rows = [
         ("address", address(env)),
         *_password(env, new_password),
         ("workspace", str(workspace)),
-        *_models(env, providers),
+        *_models(env, providers, problem),
         ("stop", "Ctrl-C"),
     ]
     lines = [f"Halo {VERSION} is ready.", "", *(f"  {name:<10}{text}".rstrip() for name, text in rows)]
@@ -45,7 +52,9 @@ def _password(env: HaloEnv, new_password: str | None) -> list[tuple[str, str]]:
     ]
 
 
-def _models(env: HaloEnv, providers: list[str] | None) -> list[tuple[str, str]]:
+def _models(env: HaloEnv, providers: list[str] | None, problem: str | None) -> list[tuple[str, str]]:
+    if problem is not None:
+        return [("models", "could not be found out, and nobody is answered until this is mended:"), ("", problem)]
     if providers is None:
         return [("models", f"could not be found out; see {HomeLayout(env.home).logs / 'web.log'}")]
     if not providers:

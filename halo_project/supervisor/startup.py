@@ -78,8 +78,9 @@ class Startup:
     def _print_block(self) -> None:
         self.finished = True
         password = self._said.get("password", {}).get("password")
-        providers = self._said.get("providers", {}).get("names")
-        sys.stdout.write(ready_text(self.env, self.workspace, password, providers))
+        providers = self._said.get("providers", {})
+        names, problem = providers.get("names"), providers.get("problem")
+        sys.stdout.write(ready_text(self.env, self.workspace, password, names, problem))
         sys.stdout.flush()
 
     def _impatience(self, now: float) -> str | None:

@@ -1,6 +1,7 @@
 """GET settings/schema, and GET, PUT, PATCH, DELETE settings."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +243,10 @@ def test_T6_a_mask_with_blanks_around_it_is_one(home: HomeLayout, client: Client
         answer = call(client, "PATCH", scope="global", key=API_KEY, value=value)
         assert answer.status_code == 422, value
     assert KEY in home.settings_yaml.read_text()
+
+
+def test_T6_a_pipe_in_place_of_the_file_makes_nobody_wait(home: HomeLayout, client: Client) -> None:
+    os.mkfifo(home.settings_yaml)
+    assert client.get(PATH).status_code == 200
+    answer = call(client, "PATCH", scope="global", key="general.language", value="en")
+    assert answer.status_code == 409 and "not a file that Halo reads" in answer.json()["error"]

@@ -1,5 +1,10 @@
 """What the web process does beside serving."""
 
+import socket
+
+import pytest
+
+from agents_app.config.template_version import NAME, read_template_version
 from halo_project.layout import HomeLayout
 from halo_project.processes.first_steps import report_providers
 from halo_project.processes.link import Link
@@ -10,3 +15,25 @@ def test_what_comes_with_halo_lies_in_the_home_after_a_start(home: HomeLayout) -
     assert (home.global_models / "anthropic.yaml").is_file()
     for name in ("agents/default/AGENT.md", "agents/__score__/agent.yaml", "prompts/root/WORKSPACE_MEMORY.md"):
         assert (home.global_dir / name).is_file(), name
+
+
+@pytest.fixture
+def link():
+    ours, theirs = socket.socketpair()
+    yield Link(ours.detach()), theirs.makefile("rb")
+    theirs.close()
+
+
+def test_T6_settings_that_cannot_be_read_are_told_with_file_and_line(home: HomeLayout, link) -> None:
+    home.settings_yaml.write_text("general:\n  agent: [\n")
+    report_providers(link[0])
+    said = link[1].readline().decode()
+    assert '"event": "providers"' in said and f"{home.settings_yaml}, line 3" in said
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 50_000, "\0", "{}", "[1]"])
+def test_T6_a_template_version_of_any_shape_is_mended(text: str, home: HomeLayout) -> None:
+    (home.global_dir / NAME).write_text(text)
+    report_providers(Link(None))
+    assert (home.global_dir / "agents/default/AGENT.md").is_file()
+    assert read_template_version(home.global_dir).digest

@@ -31,6 +31,11 @@ def test_the_environments_password_is_not_shown():
     assert "hunter2" not in text and "HALO_PASSWORD" in text
 
 
+def test_a_settings_file_that_cannot_be_read_is_named_with_its_line():
+    text = ready_text(env(), WORKSPACE, None, None, "/h/secrets/settings.yaml, line 3: this is not valid YAML.")
+    assert "/h/secrets/settings.yaml, line 3" in text and "web.log" not in text
+
+
 @pytest.mark.parametrize(
     ("host", "expected"),
     [("127.0.0.1", "http://127.0.0.1:9527"), ("0.0.0.0", "http://localhost:9527"), ("::1", "http://[::1]:9527")],
