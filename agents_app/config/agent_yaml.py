@@ -15,7 +15,9 @@ from agents_app.config.yaml_file import Document
 
 Scope = Literal["workspace", "global", "bundled"]
 
+MAX_NAME, MAX_DESCRIPTION = 200, 2_000  # characters
 DEFAULT_CONTEXT_TOKENS = 200_000
+LEAST_CONTEXT_TOKENS, MOST_CONTEXT_TOKENS = 1_000, 10_000_000
 _TOP = ("name", "description", "model", "system_prompt", "context", "tools", "team", "skills", "priority", "internal")
 _MODEL = ("provider", "id", "endpoint", "maxTokens", "promptCaching", "thinking", "image", "video", "audio")
 _THINKING = ("enabled", "effort", "budget", "budget_tokens")
@@ -76,22 +78,23 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
     """Raises AgentInvalid with a sentence for each fault. Where the document has lines, each sentence names its own."""
     fields = Fields(document.values, lines=document.lines)
     model = _model(fields)
+    cut: list[str] = []
     context = fields.block("context") or Fields({}, problems=fields.problems)
     agent = AgentConfig(
         agent_id=agent_id,
-        name=fields.text("name", required=True) or agent_id,
+        name=fields.line("name", MAX_NAME, cut, required=True) or agent_id,
         scope=scope,
         provider=model.provider,
         model_id=model.model_id,
         endpoint=model.endpoint,
-        description=fields.text("description") or "",
+        description=fields.short_text("description", MAX_DESCRIPTION, cut),
         max_tokens=model.max_tokens,
         prompt_caching=model.prompt_caching,
         thinking=model.thinking,
         image=model.image,
         video=model.video,
         audio=model.audio,
-        context_max_tokens=context.integer("maxTokens", low=1_000, high=10_000_000) or DEFAULT_CONTEXT_TOKENS,
+        context_max_tokens=_context_tokens(context),
         compress_at=context.number("compressAt", low=0.1, high=1),
         tools=fields.names("tools"),
         team=fields.names("team"),
@@ -104,6 +107,7 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
             [
                 *document.remarks(),
                 *fields.ignored(_TOP),
+                *cut,
                 *model.warnings,
                 *context.ignored(_CONTEXT),
                 *_tool_warnings(fields),
@@ -115,6 +119,11 @@ def parse_agent(document: Document, *, agent_id: str, scope: Scope, path: Path, 
         # What is odd as well: a misspelt name is often the reason why another one is missing.
         raise AgentInvalid(agent_id, path, by_line([*fields.problems, *agent.warnings]))
     return agent
+
+
+def _context_tokens(context: Fields) -> int:
+    found = context.integer("maxTokens", low=LEAST_CONTEXT_TOKENS, high=MOST_CONTEXT_TOKENS)
+    return found or DEFAULT_CONTEXT_TOKENS
 
 
 def is_internal_id(agent_id: str) -> bool:

@@ -87,6 +87,21 @@ class Fields:
             return None
         return str(value).strip() or None
 
+    def line(self, key: str, most: int, warnings: list[str], *, required: bool = False) -> str:
+        """A text on one line; what is beyond `most` characters is cut off, with a sentence for `warnings`."""
+        text = " ".join((self.text(key, required=required) or "").split())
+        return self._cut(key, text, most, warnings)
+
+    def short_text(self, key: str, most: int, warnings: list[str]) -> str:
+        """As `line`, lines and all."""
+        return self._cut(key, self.text(key) or "", most, warnings)
+
+    def _cut(self, key: str, text: str, most: int, warnings: list[str]) -> str:
+        if len(text) > most:
+            sentence = f"`{self.label(key)}` is longer than {most:,} characters; the rest is cut off."
+            warnings.append(f"{self.line_of(key)}{sentence}")
+        return text[:most].rstrip()
+
     def integer(self, key: str, *, low: int, high: int) -> int | None:
         value = self._values.get(key)
         if value is None:

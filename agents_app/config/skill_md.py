@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agents_app.config.agent_yaml import Scope
+from agents_app.config.agent_yaml import MAX_NAME, Scope
 from agents_app.config.command_names import LEVELS
 from agents_app.config.declarations import NONE, Declarations
 from agents_app.config.errors import ConfigFileInvalid
@@ -124,11 +124,13 @@ def _document(path: Path, front: str) -> Document:
 
 def _checked(path: Path, document: Document, body: str) -> SkillFile:
     fields = Fields(document.values, lines=document.lines)
-    name, description = _line(fields, "name"), _line(fields, "description")
     warnings = [*document.remarks(), *fields.ignored((*_KNOWN, *_FOREIGN))]
+    name = fields.line("name", MAX_NAME, warnings, required=True)
+    # On one line, as the list of skills in a prompt shows it.
+    description = fields.line("description", MAX_DESCRIPTION, warnings, required=True)
     parsed = SkillFile(
         name=name,
-        description=description[:MAX_DESCRIPTION],
+        description=description,
         body=body,
         command=_command(fields),
         verbs=_verbs(fields, warnings),
@@ -142,17 +144,9 @@ def _checked(path: Path, document: Document, body: str) -> SkillFile:
     folder = path.parent.name
     if name != folder:
         warnings.append(f"{fields.line_of('name')}`name` is '{name}', the folder '{folder}': the folder is the id.")
-    if len(description) > MAX_DESCRIPTION:
-        most = f"longer than {MAX_DESCRIPTION:,} characters"
-        warnings.append(f"{fields.line_of('description')}`description` is {most}; the rest is cut off.")
     if not parsed.user_invocable and parsed.command:
         warnings.append(f"{fields.line_of('command')}`command` has no effect beside `user-invocable: false`.")
     return replace(parsed, warnings=by_line(warnings))
-
-
-def _line(fields: Fields, key: str) -> str:
-    """On one line, as the list of skills in a prompt shows it."""
-    return " ".join((fields.text(key, required=True) or "").split())
 
 
 def _level(fields: Fields) -> AccessLevel | None:

@@ -11,6 +11,7 @@ from django.test import Client
 
 from agents_app.config.agents import load_agent
 from agents_app.config.platform_files import refresh_platform_files
+from agents_app.config.registry import load_registry
 from agents_app.disabled_items import refuse_disabled
 from agents_app.models import DisabledItem
 from halo_project.errors import Conflict
@@ -85,10 +86,30 @@ class TestCreate:
         assert api.call("post", "", 409, id="default", scope="global")["code"] == "agent_exists"
         assert api.call("post", "", 201, id="default")["conflictScope"] == "bundled"
 
+    @pytest.mark.parametrize(
+        ("window", "threshold", "context"),
+        [(64_000, 0.7, {"maxTokens": 64_000, "compressAt": 0.7}), (500, 0.7, {"compressAt": 0.7}), (None, None, None)],
+    )
+    def test_the_registry_fills_in_the_context(self, window, threshold, context, api: Api, home: HomeLayout) -> None:
+        model = {"id": "m", "contextWindow": window, "compressAt": threshold}
+        row = {"id": "acme", "displayName": "Acme", "runtime": "openai-chat", "revision": 1,
+               "defaultModelId": "m", "defaultEndpoint": "https://acme.example/v1", "models": [model]}  # fmt: skip
+        write_yaml(home.global_models / "acme.yaml", row)
+        write_yaml(home.settings_yaml, {"general": {"agent": {"default_provider": "acme"}}})
+        made = api.call("post", "", 201, id="aide")
+        written = yaml.safe_load((Path(made["path"]) / "agent.yaml").read_text())
+        assert (written["model"]["provider"], written.get("context")) == ("acme", context)
+        assert load_agent("aide", api.workspace, home).warnings == ()
+
     def test_the_default_provider_gives_the_model(self, api: Api, home: HomeLayout) -> None:
         write_yaml(home.settings_yaml, {"general": {"agent": {"default_provider": "anthropic"}}})
         made = api.call("post", "", 201, id="aide")
-        block = yaml.safe_load((Path(made["path"]) / "agent.yaml").read_text())["model"]
+        written = yaml.safe_load((Path(made["path"]) / "agent.yaml").read_text())
+        block = written["model"]
+        info = load_registry(home).get("anthropic").model(block["id"])
+        assert info is not None and info.context_window is not None
+        assert written["context"]["maxTokens"] == info.context_window
+        assert load_agent("aide", api.workspace, home).context_max_tokens == info.context_window
         assert (block["provider"], block["endpoint"]) == ("anthropic", "https://api.anthropic.com")
         assert made["agent"]["model"]["id"] == block["id"]
 

@@ -214,3 +214,12 @@ class TestLines:
 def test_internal_ids(agent_id: str, internal: bool) -> None:
     values = Document({"name": "X", "model": "auto"})
     assert parse_agent(values, agent_id=agent_id, scope="global", path=PATH, agent_md=None).internal is internal
+
+
+def test_T6_names_are_one_line_and_have_an_end() -> None:
+    found = parse_text(f"name: |\n  {'x' * 150}\n  {'y' * 300_000}\nmodel: auto\ndescription: {'d' * 3_000}\n")
+    assert (len(found.name), len(found.description), "\n" in found.name) == (200, 2_000, False)
+    assert found.warnings == (
+        "Line 1: `name` is longer than 200 characters; the rest is cut off.",
+        "Line 5: `description` is longer than 2,000 characters; the rest is cut off.",
+    )

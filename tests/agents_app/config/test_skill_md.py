@@ -161,6 +161,11 @@ class TestSkillMd:
         assert len(found.description) == 1024
         assert found.warnings == ("Line 3: `description` is longer than 1,024 characters; the rest is cut off.",)
 
+    def test_T6_a_name_without_end(self) -> None:
+        found = parse(f"---\nname: {'x' * 5000}\ndescription: d\n---\n")
+        assert len(found.name) == 200
+        assert found.warnings[0] == "Line 2: `name` is longer than 200 characters; the rest is cut off."
+
     def test_any_bytes_give_a_skill_or_a_sentence(self) -> None:
         made = random.Random(7)
         pieces = [b"---\n", b"name: a\n", b"description: b\n", b"\xff\xfe", b"verbs:\n", b"- ", b"{", b"}", b": ",
