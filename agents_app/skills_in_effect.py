@@ -16,24 +16,18 @@ from agents_app.config.errors import SkillInvalid, SkillNotFound, shown
 from agents_app.config.notices import log_changes
 from agents_app.config.scopes import scope_name
 from agents_app.config.skills import Skill, load_skill
-from agents_app.disabled_items import disabled_of
-from agents_app.models import DisabledItem
 
 logger = logging.getLogger(__name__)
 
 
-def skills_of(agent: AgentConfig, workspace_pk: int, root: Path, access: str) -> list[Skill]:
-    """The skills that are there for this agent in a session at this access level, in the order it lists them."""
-    return reachable(listed_skills(agent, disabled_of(workspace_pk, DisabledItem.Kind.SKILL), root), access)
-
-
 def reachable(skills: Sequence[Skill], access: str) -> list[Skill]:
-    """Those of them that a session at this access level may use."""
+    """Those that a session at this access level may use."""
     return [skill for skill in skills if reaches(access, skill.requires or access)]
 
 
 def listed_skills(agent: AgentConfig, off: AbstractSet[Item], root: Path) -> list[Skill]:
-    """The same without regard to a level: for commands, which tell a person what a higher level would be needed for.
+    """The skills that are there for this agent, in the order it lists them, without regard to a level: for commands,
+    which tell a person what a higher level would be needed for.
 
     off: what is switched off, as `disabled_of` tells. Reads files only.
     """

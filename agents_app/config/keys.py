@@ -37,13 +37,11 @@ class KeyStatus:
         return (self.value is not None or self.account) and not self.malformed
 
 
-def provider_key(provider: Provider, home: HomeLayout, env_lookup: EnvLookup) -> str | None:
-    """The provider's key, or None. Raises ConfigFileInvalid when settings.yaml is malformed."""
-    return key_status(provider, load_settings(home, env_lookup)).value
-
-
 def providers_with_key(home: HomeLayout, env_lookup: EnvLookup) -> list[Provider]:
-    """Providers that could be used now: anthropic and openai first, the others by id."""
+    """Providers that could be used now: anthropic and openai first, the others by id.
+
+    Raises ConfigFileInvalid when settings.yaml is malformed.
+    """
     settings = load_settings(home, env_lookup)
     rows = [row for row in load_registry(home).providers.values() if row.runtime in RUNTIMES]
     return sorted((row for row in rows if key_status(row, settings).present), key=preference)

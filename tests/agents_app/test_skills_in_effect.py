@@ -7,8 +7,9 @@ import pytest
 
 from agents_app.config import notices
 from agents_app.config.agents import load_agent
+from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
-from agents_app.skills_in_effect import listed_skills, skills_of
+from agents_app.skills_in_effect import listed_skills, reachable
 from halo_project.clock import utcnow
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.workspaces import open_workspace
@@ -23,7 +24,9 @@ def workspace_pk(workspace: Path) -> int:
 
 
 def ids(workspace: Path, pk: int, *listed: str, access: str = "full", **fields) -> list[str]:
-    return [skill.skill_id for skill in skills_of(agent(skills=listed, **fields), pk, workspace, access)]
+    off = disabled_of(pk, DisabledItem.Kind.SKILL)
+    found = listed_skills(agent(skills=listed, **fields), off, workspace)
+    return [skill.skill_id for skill in reachable(found, access)]
 
 
 def disable(pk: int, skill_id: str, scope: str) -> None:
@@ -88,5 +91,5 @@ def test_levels(access: str, there: list[str], home: HomeLayout, workspace: Path
 def test_the_skills_of_an_agents_folder(home: HomeLayout, workspace: Path, workspace_pk: int) -> None:
     write_agent(home.global_agents / "aide", skills=["web"])
     write_skill(home.global_skills / "web", "Text", command="/web", verbs=[{"name": "find"}])
-    (found,) = skills_of(load_agent("aide", workspace, home), workspace_pk, workspace, "readonly")
+    (found,) = listed_skills(load_agent("aide", workspace, home), frozenset(), workspace)
     assert (found.command, found.body, found.verbs[0].name) == ("web", "Text", "find")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents_app.config.errors import ProviderKeyMissing
-from agents_app.config.keys import key_status, provider_key, providers_with_key
+from agents_app.config.keys import key_status, providers_with_key
 from agents_app.config.model_choice import choose_model
 from agents_app.config.registry import load_registry
 from agents_app.config.settings_file import load_settings
@@ -45,7 +45,7 @@ SOURCES: list[tuple[dict[str, Any], dict[str, str], str | None]] = [
 def test_sources(settings, env, expected, halo_home: HomeLayout) -> None:
     write_yaml(halo_home.settings_yaml, settings)
     provider = load_registry(halo_home).get("anthropic")
-    assert provider_key(provider, halo_home, env.get) == expected
+    assert key_status(provider, load_settings(halo_home, env.get)).value == expected
 
 
 @pytest.mark.parametrize(
