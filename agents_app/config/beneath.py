@@ -100,7 +100,7 @@ def _clear(above: int, name: str) -> None:
             shutil.rmtree(name, dir_fd=above)
             return
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):  # a file of a writer's came or went
                 raise
 
 

@@ -8,6 +8,7 @@ from django.db import Error as DatabaseError
 from django.db import connection
 
 from halo_project import schema
+from halo_project.errors import ConfigurationError
 from halo_project.passwords import ensure_password
 from halo_project.processes.link import Link
 from halo_project.redis_client import sync_redis
@@ -49,7 +50,6 @@ def report_providers(link: Link) -> None:
     """Bring the copies of what comes with Halo up to date; tell the supervisor which providers have a key, or why
     that is not known."""
     from agents_app.config.bundled_rows import refresh_bundled_rows
-    from agents_app.config.errors import ConfigFileInvalid
     from agents_app.config.keys import providers_with_key
     from agents_app.config.platform_files import refresh_platform_files
 
@@ -57,7 +57,7 @@ def report_providers(link: Link) -> None:
     refresh_platform_files(settings.HALO_HOME)
     try:
         found = providers_with_key(settings.HALO_HOME, settings.HALO.lookup)
-    except ConfigFileInvalid as error:
+    except ConfigurationError as error:
         logger.warning("which models there are is not known: %s", error.message)
         link.say("providers", problem=error.message)
         return

@@ -164,14 +164,16 @@ def test_a_folder_written_into_while_it_is_removed_leaves_its_name_free(root: Pa
     writing = threading.Thread(target=write)
     writing.start()
     removed = 0
-    while removed < 200:
-        try:
-            remove_folder(root, root / "x")
-            removed += 1
-        except Conflict as error:
-            assert error.code == "gone"
-    ending.set()
-    writing.join()
+    try:
+        while removed < 200:
+            try:
+                remove_folder(root, root / "x")
+                removed += 1
+            except Conflict as error:
+                assert error.code == "gone"
+    finally:
+        ending.set()
+        writing.join()
     for name in os.listdir(root):
         os.utime(root / name, (1_000_000, 1_000_000))
     write_beneath(root, root / "file", b"x")
