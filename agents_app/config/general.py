@@ -25,11 +25,12 @@ _MOST_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """max_retries: tries of one model call. trusted_endpoints: as written."""
+    """max_retries: tries of one model call. trusted_endpoints: as written. workspace_variables: names."""
 
     default_provider: str | None
     max_retries: int
     trusted_endpoints: tuple[str, ...]
+    workspace_variables: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

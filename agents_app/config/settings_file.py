@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from agents_app.config.env_references import (
+    ALLOWED,
     EnvLookup,
+    allowed_variables,
     env_names,
     is_guarded,
-    provider_variables,
     refers_to_guarded,
     resolve_env,
 )
@@ -85,15 +86,18 @@ class Settings:
     def guarded_name(self, written: object) -> str | None:
         """The first variable in this value that a workspace's file may not name; None where there is none."""
         names = env_names(written) if isinstance(written, str) else []
-        guarded = provider_variables(self.home) if names and self.home is not None else frozenset()
-        return next((name for name in names if is_guarded(name, guarded)), None)
+        allowed = self._allowed()
+        return next((name for name in names if is_guarded(name, allowed)), None)
+
+    def _allowed(self) -> frozenset[str]:
+        return allowed_variables(self.installation(*ALLOWED))
 
     def resolve(self, written: str, source: Source) -> str:
         """A value, or a default, with its variables; what a workspace's file may not name stays as it is written."""
         if source == "global" or "<<" not in written:
             return resolve_env(written, self.env_lookup)
-        guarded = provider_variables(self.home) if self.home is not None else frozenset()
-        return resolve_env(written, lambda name: None if is_guarded(name, guarded) else self.env_lookup(name))
+        allowed = self._allowed()
+        return resolve_env(written, lambda name: None if is_guarded(name, allowed) else self.env_lookup(name))
 
     def text(self, *path: str) -> str | None:
         """A text or number at the path as stripped text; None when unset, blank or a block."""
@@ -107,11 +111,11 @@ def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | Non
     """Raises ConfigFileInvalid naming file and line when one of the files is malformed."""
     base = _read(_global_path(home))
     over = _read(_workspace_path(workspace)) if workspace is not None else None
-    guarded = provider_variables(home) if over and _refers(over) else frozenset()
+    allowed = allowed_variables(value_at(base, ALLOWED)) if over and _refers(over) else frozenset()
     known = _MERGED.get((home, workspace))
-    if known is not None and known.is_of(base, over, guarded, env_lookup):
+    if known is not None and known.is_of(base, over, allowed, env_lookup):
         return known.settings
-    made = _Merged(base, over, guarded, _layered(base, over, guarded, env_lookup, home))
+    made = _Merged(base, over, allowed, _layered(base, over, allowed, env_lookup, home))
     if len(_MERGED) >= _MOST_MERGED:
         _MERGED.clear()
     _MERGED[home, workspace] = made
@@ -124,21 +128,21 @@ class _Merged:
 
     base: Tree = field(repr=False)
     over: Tree | None = field(repr=False)
-    guarded: frozenset[str]
+    allowed: frozenset[str]
     settings: Settings
 
-    def is_of(self, base: Tree, over: Tree | None, guarded: frozenset[str], env_lookup: EnvLookup) -> bool:
-        same = self.base is base and self.over is over and self.guarded == guarded
+    def is_of(self, base: Tree, over: Tree | None, allowed: frozenset[str], env_lookup: EnvLookup) -> bool:
+        same = self.base is base and self.over is over and self.allowed == allowed
         return same and self.settings.env_lookup == env_lookup
 
 
 def _layered(
-    base: Tree, over: Tree | None, guarded: frozenset[str], env_lookup: EnvLookup, home: HomeLayout
+    base: Tree, over: Tree | None, allowed: frozenset[str], env_lookup: EnvLookup, home: HomeLayout
 ) -> Settings:
     if over is None:
         return Settings(base, env_lookup, home=home)
     ignored: list[str] = []
-    merged = _merge(base, over, (), guarded, ignored)
+    merged = _merge(base, over, (), allowed, ignored)
     return Settings(merged, env_lookup, tuple(ignored), base, over, home)
 
 
@@ -199,16 +203,16 @@ def _paths(values: Mapping[str, object], prefix: tuple[str, ...] = ()) -> Iterat
 
 
 def _merge(
-    base: Tree, over: Tree, prefix: tuple[str, ...], guarded: frozenset[str], ignored: list[str]
+    base: Tree, over: Tree, prefix: tuple[str, ...], allowed: frozenset[str], ignored: list[str]
 ) -> dict[str, object]:
     merged = dict(base)
     for key, value in over.items():
         path = (*prefix, key)
         below = base.get(key)
-        if is_global_only(path) or refers_to_guarded(value, guarded):
+        if is_global_only(path) or refers_to_guarded(value, allowed):
             ignored.append(".".join(path))
         elif isinstance(value, Mapping):
-            merged[key] = _merge(below if isinstance(below, Mapping) else {}, value, path, guarded, ignored)
+            merged[key] = _merge(below if isinstance(below, Mapping) else {}, value, path, allowed, ignored)
         elif value is not None and not isinstance(below, Mapping):
             # A single value never replaces a whole block: that would wipe leaves it does not name.
             merged[key] = value

@@ -42,14 +42,14 @@ class SettingRefused(HaloError):
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The rules for one file. in_workspace: it is a workspace's. current: what the file says now. settings: both files
-    as they are merged now. guarded: variables that a workspace's file may not refer to."""
+    as they are merged now. allowed: variables that a workspace's file may refer to."""
 
     schema: Schema
     env_lookup: EnvLookup
     in_workspace: bool
     current: Tree = field(repr=False)
     settings: Settings
-    guarded: frozenset[str] = frozenset()
+    allowed: frozenset[str] = frozenset()
 
     def place(self, name: str) -> Path:
         """The path that a dotted name stands for. Raises BadRequest."""
@@ -113,7 +113,7 @@ class Rules:
                 f"`{name}` is global-only: set it for the whole installation. A workspace cannot change it.",
                 code="setting_global_only",
             )
-        if refers_to_guarded(value, self.guarded):
+        if refers_to_guarded(value, self.allowed):
             raise BadRequest(
                 f"`{name}` refers to an environment variable that configures Halo, holds a key or is called like one, "
                 "which a workspace's file may not. Set it for the whole installation.",

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from agents_app.config.env_references import EnvLookup, provider_variables
+from agents_app.config.env_references import ALLOWED, EnvLookup, allowed_variables
 from agents_app.config.errors import ConfigFileInvalid, shown
 from agents_app.config.settings_file import Tree, leaves, load_settings, parse_settings, value_at
 from agents_app.config.settings_rules import Rules, SettingRefused
@@ -97,9 +97,9 @@ class SettingsFile:
             data = self._read()
             current = parse_settings(self.path, data)
             schema = load_schema(self.home, self.workspace)
-            guarded = provider_variables(self.home)
             settings = load_settings(self.home, self.env_lookup, self.workspace)
-            rules = Rules(schema, self.env_lookup, self.workspace is not None, current, settings, guarded)
+            allowed = allowed_variables(settings.installation(*ALLOWED))
+            rules = Rules(schema, self.env_lookup, self.workspace is not None, current, settings, allowed)
             yield data.decode("utf-8-sig"), rules
 
     def _check_place(self) -> None:

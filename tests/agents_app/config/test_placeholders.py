@@ -304,8 +304,10 @@ class TestWorkspaces:
         assert "a workspace does not say where that is sent" in place.held("url").passed_over
         assert place.held("region").passed_over == ""
 
-    def test_its_files_may_name_others(self, place: Place) -> None:
+    def test_its_files_may_name_what_is_allowed_to_them(self, place: Place) -> None:
         place.own(config={"params": [{"key": "a", "default": "<<PLACE>>"}]})
+        assert place.text("{{params.a}}") == "{{web.params.a}}"
+        write_yaml(place.home.settings_yaml, {"general": {"agent": {"workspace_variables": ["PLACE"]}}})
         assert place.text("{{params.a}}") == "here"
 
     def test_nor_in_the_values_of_an_installed_skill(self, place: Place) -> None:

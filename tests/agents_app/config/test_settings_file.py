@@ -78,22 +78,27 @@ def test_a_workspace_may_prefer_a_model(halo_home: HomeLayout, workspace: Path) 
         "<<HALO_PASSWORD>>",
         ["<<A>>", "<<OPENAI_API_KEY>>"],
         "<<GITHUB_TOKEN>>",
+        "<<SMTP_PASS>>",
+        "<<MONGODB_URI>>",
+        "<<PGPASS>>",
     ],
 )
-def test_a_workspace_asks_for_no_variable_that_holds_a_key_of_ours(written, halo_home, workspace) -> None:
-    over = {"aide": {"params": {"key": written, "other": "<<REGION>>"}}}
+def test_a_workspace_asks_for_no_variable_that_may_be_a_secret(written, halo_home, workspace) -> None:
+    over = {"aide": {"params": {"key": written, "other": "<<LANG>>"}}}
     settings = merged(halo_home, workspace, {"aide": {"params": {"key": "ours"}}}, over)
     assert settings.ignored == ("aide.params.key",)
-    assert settings.values == {"aide": {"params": {"key": "ours", "other": "<<REGION>>"}}}
+    assert settings.values == {"aide": {"params": {"key": "ours", "other": "<<LANG>>"}}}
     assert merged(halo_home, workspace, over, {}).written("aide", "params", "key") == written
 
 
-def test_a_provider_that_is_installed_later_has_its_key_guarded_too(halo_home: HomeLayout, workspace: Path) -> None:
-    over = {"aide": {"params": {"key": "<<ACME_ACCOUNT>>"}}}
-    assert merged(halo_home, workspace, {}, over).ignored == ()
-    row = {"id": "acme", "runtime": "openai-chat", "secrets": [{"key": "api_key", "default": "<<ACME_ACCOUNT>>"}]}
-    write_yaml(halo_home.installed_models / "acme.yaml", row)
-    assert load_settings(halo_home, NO_ENV, workspace).ignored == ("aide.params.key",)
+@pytest.mark.parametrize("allowed", [["ACME_REGION"], "OTHER, ACME_REGION"])
+def test_the_installation_allows_more_by_name(halo_home: HomeLayout, workspace: Path, allowed: object) -> None:
+    over = {"aide": {"params": {"region": "<<ACME_REGION>>", "password": "<<HALO_PASSWORD>>"}}}
+    assert merged(halo_home, workspace, {}, over).ignored == ("aide.params.region", "aide.params.password")
+    ours = {"general": {"agent": {"workspace_variables": allowed}}}
+    assert merged(halo_home, workspace, ours, over).ignored == ("aide.params.password",)
+    itself = {"general": {"agent": {"workspace_variables": ["ACME_REGION"]}}, **over}
+    assert "aide.params.region" in merged(halo_home, workspace, {}, itself).ignored
 
 
 def test_no_files(halo_home: HomeLayout, tmp_path: Path) -> None:

@@ -165,9 +165,9 @@ class TestLeaves:
 class TestOfAWorkspace:
     def test_what_is_its_own(self, theirs: SettingsFile, workspace: Path) -> None:
         theirs.set(RETRIES, 3)
-        theirs.set("tavily.params.key", "<<TAVILY>>")
+        theirs.set("tavily.params.key", "<<LANG>>")
         assert theirs.path == WorkspaceLayout(workspace).settings_yaml
-        assert says(theirs) == {"general": {"agent": {"max_retries": 3}}, "tavily": {"params": {"key": "<<TAVILY>>"}}}
+        assert says(theirs) == {"general": {"agent": {"max_retries": 3}}, "tavily": {"params": {"key": "<<LANG>>"}}}
 
     @pytest.mark.parametrize(
         "name",
