@@ -92,13 +92,14 @@ def _name_new(above: int, staging: str, name: str, folder: Path) -> None:
 
 def _clear(above: int, name: str) -> None:
     """Remove a file or a folder. Of a folder into which somebody keeps writing the rest stays for a later write."""
-    if not stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
-        os.unlink(name, dir_fd=above)
-        return
     for _ in range(_TRIES):
-        try:
-            shutil.rmtree(name, dir_fd=above)
+        if not _is_there(above, name):
             return
+        try:
+            if stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=above)
+            else:
+                os.unlink(name, dir_fd=above)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):  # a file of a writer's came or went
                 raise
