@@ -9,6 +9,8 @@ import urllib.request
 import psutil
 import websockets
 
+from halo_project.layout import HomeLayout
+
 
 def test_the_block_says_what_a_person_needs(halo_server):
     assert halo_server.url in halo_server.stdout
@@ -68,3 +70,15 @@ async def test_a_socket_without_a_login_is_refused_and_other_addresses_too(halo_
                 raise AssertionError(f"{address} was accepted")
         except websockets.InvalidStatus as refusal:
             assert refusal.response.status_code in (403, 404)
+
+
+def test_T6_a_settings_file_that_cannot_be_read_is_named_at_the_start(start_halo, tmp_path):
+    """Beside a version file nested without end, which is made anew."""
+    home = HomeLayout(tmp_path / "home")
+    home.prepare()
+    home.settings_yaml.write_text("general:\n  agent: [\n")
+    (home.global_dir / ".template-version").write_text("[" * 100_000)
+    halo = start_halo.launch(HALO_HOME=str(home.home))
+    halo.wait_until_ready()
+    assert f"{home.settings_yaml}, line 3: this is not valid YAML" in halo.stdout
+    assert "Traceback" not in halo.logs()
