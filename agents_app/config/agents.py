@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agents_app.config.agent_yaml import AgentConfig, Scope, is_internal_id, parse_agent
 from agents_app.config.errors import AgentInvalid, AgentNotFound, ConfigFileInvalid, shown
-from agents_app.config.files import entries, is_folder, read_text
+from agents_app.config.files import LEADS_OUT, entries, is_folder, leads_out, read_text
 from agents_app.config.scopes import candidates, layers, scope_name
 from agents_app.config.yaml_file import read_document
 from halo_project.layout import HomeLayout
@@ -84,6 +84,9 @@ def _files(folder: Path) -> tuple[Path, Path]:
 
 def _load(agent_id: str, scope: Scope, folder: Path) -> AgentConfig:
     path, prompt_path = _files(folder)
+    for each in (path, prompt_path) if scope == "workspace" else ():
+        if leads_out(each, folder.parent.parent):
+            raise AgentInvalid(agent_id, each, [LEADS_OUT])
     try:
         document = read_document(path)
         if document is None:

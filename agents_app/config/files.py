@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from agents_app.config.errors import ConfigFileInvalid
 from agents_app.tools.opening import open_beneath
 from halo_project.clock import now_ms
+from halo_project.real_paths import is_inside
 
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 MAX_FILE_BYTES = 2 * 1024 * 1024
@@ -121,6 +122,17 @@ def read_text_beneath(path: Path, root: Path) -> str | None:
         return _TEXTS.get_open(path, descriptor)
     finally:
         os.close(descriptor)
+
+
+def leads_out(path: Path, halo_dir: Path) -> bool:
+    """Whether a link brings a file of a workspace's `.halo` in from elsewhere: the folder may have come from anyone.
+
+    Elsewhere is outside the workspace, and outside its `.halo` where that is a link itself.
+    """
+    return path.exists() and not any(is_inside(path, root) for root in (halo_dir.parent, halo_dir))
+
+
+LEADS_OUT = "it is a link that leads out of the workspace, and is not followed. Copy it here, or to HALO_HOME/global."
 
 
 def entries(folder: Path) -> tuple[Path, ...] | None:

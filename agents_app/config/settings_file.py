@@ -22,7 +22,7 @@ from agents_app.config.env_references import (
     resolve_env,
 )
 from agents_app.config.errors import ConfigFileInvalid
-from agents_app.config.files import FileCache
+from agents_app.config.files import LEADS_OUT, FileCache, leads_out
 from agents_app.config.general_fields import GLOBAL_ONLY
 from agents_app.config.yaml_file import parse_mapping
 from halo_project.layout import HomeLayout, WorkspaceLayout
@@ -110,7 +110,7 @@ class Settings:
 def load_settings(home: HomeLayout, env_lookup: EnvLookup, workspace: Path | None = None) -> Settings:
     """Raises ConfigFileInvalid naming file and line when one of the files is malformed."""
     base = _read(_global_path(home))
-    over = _read(_workspace_path(workspace)) if workspace is not None else None
+    over = _read_own(_workspace_path(workspace)) if workspace is not None else None
     allowed = allowed_variables(value_at(base, ALLOWED)) if over and _refers(over) else frozenset()
     known = _MERGED.get((home, workspace))
     if known is not None and known.is_of(base, over, allowed, env_lookup):
@@ -169,6 +169,13 @@ def _global_path(home: HomeLayout) -> Path:
 @lru_cache(maxsize=256)
 def _workspace_path(workspace: Path) -> Path:
     return WorkspaceLayout(workspace).settings_yaml
+
+
+def _read_own(path: Path) -> Mapping[str, object]:
+    """A workspace's file."""
+    if leads_out(path, path.parent):
+        raise ConfigFileInvalid(path, LEADS_OUT)
+    return _read(path)
 
 
 def _read(path: Path) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from typing import Any
 from agents_app.config.agent_yaml import Scope
 from agents_app.config.declarations import read_declarations
 from agents_app.config.errors import ConfigFileInvalid, SkillInvalid, SkillNotFound, shown
-from agents_app.config.files import BUNDLED, entries, is_folder
+from agents_app.config.files import BUNDLED, LEADS_OUT, entries, is_folder, leads_out
 from agents_app.config.params import Owner
 from agents_app.config.scopes import candidates, layers
 from agents_app.config.setting_field import SettingField
@@ -134,6 +134,9 @@ def _is_there(skill_id: str, folder: Path) -> bool:
 
 def _load(skill_id: str, scope: Scope, folder: Path, home: HomeLayout) -> Skill:
     path, config_path = _files(folder)
+    for each in (path, config_path) if scope == "workspace" else ():
+        if leads_out(each, folder.parent.parent):
+            raise SkillInvalid(skill_id, each, [LEADS_OUT])
     try:
         file = read_skill_md(path)
         declared = read_declarations(config_path)

@@ -306,7 +306,7 @@ class TestWorkspaces:
 
     def test_its_files_may_name_what_is_allowed_to_them(self, place: Place) -> None:
         place.own(config={"params": [{"key": "a", "default": "<<PLACE>>"}]})
-        assert place.text("{{params.a}}") == "{{web.params.a}}"
+        assert place.text("{{params.a}}") == "<<PLACE>>"
         write_yaml(place.home.settings_yaml, {"general": {"agent": {"workspace_variables": ["PLACE"]}}})
         assert place.text("{{params.a}}") == "here"
 
