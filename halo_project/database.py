@@ -30,6 +30,18 @@ async def db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return await asyncio.get_running_loop().run_in_executor(_pool(), _run, fn, args, kwargs)
 
 
+async def db_and_files(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `db`, for what reads or removes many files as well: nobody else's query waits behind it."""
+    return await asyncio.to_thread(_run_once, fn, args, kwargs)
+
+
+def _run_once(fn: Callable[P, T], args: tuple, kwargs: dict) -> T:  # type: ignore[type-arg]
+    try:
+        return fn(*args, **kwargs)
+    finally:
+        close_request_connections()
+
+
 def close_request_connections() -> None:
     """Close this thread's connections at the end of a request.
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from rest_framework import serializers
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -13,6 +12,7 @@ from channels_app.auth import service
 from channels_app.auth.lockout import LockedOut
 from halo_project.clock import utcnow
 from halo_project.errors import HaloError, NotAuthenticated
+from halo_project.json_body import JsonBody
 
 MAX_BODY_BYTES = 16 * 1024
 
@@ -24,7 +24,7 @@ class PasswordField(serializers.CharField):
         super().__init__(trim_whitespace=False, max_length=1024, **kwargs)
 
 
-class SmallJSONParser(JSONParser):
+class SmallJSONParser(JsonBody):
     """JSON of a few kilobytes. Strangers may post here, so that nothing big is read into memory for them."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:

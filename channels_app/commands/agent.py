@@ -12,12 +12,12 @@ from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.context_report import model_label
 from channels_app.commands.standing import Standing, answering_agent, next_session_id, stand
 from channels_app.commands.wording import list_number, one_line, reason, say
-from halo_project.database import db
+from halo_project.database import db_and_files
 from halo_project.errors import BadRequest, HaloError, NotFound
 
 
 async def list_(caller: Caller, _: str) -> Answer:
-    return Answer(await db(_list, caller))
+    return Answer(await db_and_files(_list, caller))
 
 
 def _list(caller: Caller) -> str:
@@ -63,7 +63,7 @@ def _current_id(caller: Caller, standing: Standing) -> str | None:
 async def switch(caller: Caller, wanted: str) -> Answer:
     if not wanted:
         return Answer(say(caller.language, "which_agent", verb="switch"))
-    agent, trouble = await db(_choose, caller, wanted)
+    agent, trouble = await db_and_files(_choose, caller, wanted)
     key = "switched_in_vain" if trouble else "agent_switched"
     text = say(caller.language, key, name=agent.name, error=trouble)
     return Answer(text, next_session_id(caller), agent_id=agent.agent_id)
@@ -91,7 +91,7 @@ def _find(caller: Caller, standing: Standing, wanted: str) -> AgentConfig:
 
 
 async def desc(caller: Caller, wanted: str) -> Answer:
-    return Answer(await db(_describe, caller, wanted))
+    return Answer(await db_and_files(_describe, caller, wanted))
 
 
 def _describe(caller: Caller, wanted: str) -> str:
@@ -116,7 +116,7 @@ def _describe(caller: Caller, wanted: str) -> str:
 async def delete(caller: Caller, wanted: str) -> Answer:
     if not wanted:
         return Answer(say(caller.language, "which_agent", verb="delete"))
-    return Answer(await db(_delete, caller, wanted))
+    return Answer(await db_and_files(_delete, caller, wanted))
 
 
 def _delete(caller: Caller, wanted: str) -> str:

@@ -1,6 +1,6 @@
 """What `/session context` shows: who answers, how full the context is, and the parts of the system prompt.
 
-Synchronous; runs inside `db()`.
+Synchronous; runs inside `db_and_files()`.
 """
 
 from collections.abc import Sequence

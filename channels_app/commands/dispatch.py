@@ -9,7 +9,7 @@ from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.skills_here import SkillVerb, skills_here
 from channels_app.commands.text import CommandText, first_word
 from channels_app.commands.wording import say
-from halo_project.database import db
+from halo_project.database import db_and_files
 from halo_project.errors import HaloError
 
 Verb = Callable[[Caller, str], Awaitable[Answer]]
@@ -47,7 +47,7 @@ async def _own(words: CommandText, caller: Caller) -> Answer | None:
     if verb in VERBS[noun]:
         refusal = _refusal(caller, f"/{noun} {verb}", BUILTIN_COMMANDS[noun][verb])
         return refusal or await VERBS[noun][verb](caller, rest)
-    namesakes = (await db(skills_here, caller)).namesakes.get(noun, ())
+    namesakes = (await db_and_files(skills_here, caller)).namesakes.get(noun, ())
     answering = _named(namesakes, verb)
     if answering is None:
         return await help_.show_verbs(caller, noun, verb)
@@ -56,7 +56,7 @@ async def _own(words: CommandText, caller: Caller) -> Answer | None:
 
 async def _refused_skill(words: CommandText, caller: Caller) -> Answer | None:
     """None too for a word that is nobody's: the agent may know what to do with it."""
-    word = (await db(skills_here, caller)).words.get(words.name)
+    word = (await db_and_files(skills_here, caller)).words.get(words.name)
     if word is None:
         return None
     verb = _named(word.verbs, first_word(words.args)[0])

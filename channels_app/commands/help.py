@@ -10,16 +10,16 @@ from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.catalogue import Command, commands, own_command
 from channels_app.commands.skills_here import SkillsHere, skills_here
 from channels_app.commands.wording import one_line, say
-from halo_project.database import db
+from halo_project.database import db_and_files
 
 
 async def show(caller: Caller) -> Answer:
-    return Answer(await db(_all, caller))
+    return Answer(await db_and_files(_all, caller))
 
 
 async def show_verbs(caller: Caller, noun: str, unknown: str = "") -> Answer:
     """The verbs of one of Halo's own commands; `unknown`: the one that was asked for and is none."""
-    skills = await db(skills_here, caller)
+    skills = await db_and_files(skills_here, caller)
     command = own_command(noun, caller.access, caller.language, skills)
     head = f"**/{noun}** · {command.description}"
     if unknown:

@@ -15,7 +15,7 @@ from channels_app.commands.standing import (
     stand,
 )
 from channels_app.commands.wording import list_number, one_line, say
-from halo_project.database import db
+from halo_project.database import db_and_files
 from halo_project.errors import BadRequest, NotFound
 from sessions_app.identifiers import check_session_id
 from sessions_app.models import AgentSession
@@ -25,13 +25,13 @@ LISTED = 20
 
 
 async def new(caller: Caller, _: str) -> Answer:
-    standing = await db(stand, caller)
+    standing = await db_and_files(stand, caller)
     agent_id = standing.session.agent_id if standing.session is not None else caller.agent_id
     return Answer(say(caller.language, "new_session"), next_session_id(caller), agent_id=agent_id)
 
 
 async def list_(caller: Caller, _: str) -> Answer:
-    page = await db(own_sessions, caller, LISTED)
+    page = await db_and_files(own_sessions, caller, LISTED)
     if not page.sessions:
         return Answer(say(caller.language, "no_sessions"))
     lines = [_line(caller, number, row) for number, row in enumerate(page.sessions, 1)]
@@ -47,17 +47,17 @@ def _line(caller: Caller, number: int, row: dict) -> str:
 
 
 async def info(caller: Caller, _: str) -> Answer:
-    return Answer(await db(tree_report, caller))
+    return Answer(await db_and_files(tree_report, caller))
 
 
 async def context(caller: Caller, _: str) -> Answer:
-    return Answer(await db(context_report, caller))
+    return Answer(await db_and_files(context_report, caller))
 
 
 async def switch(caller: Caller, wanted: str) -> Answer:
     if not wanted:
         return Answer(say(caller.language, "which_session"))
-    found = await db(_find, caller, wanted)
+    found = await db_and_files(_find, caller, wanted)
     if found is None:
         return Answer(say(caller.language, "no_such_session", wanted=one_line(wanted)))
     session_id, title = found
@@ -111,7 +111,7 @@ async def compact(caller: Caller, _: str) -> Answer:
 
 
 async def _open_session(caller: Caller) -> str:
-    return open_session(caller, await db(stand, caller)).session_id
+    return open_session(caller, await db_and_files(stand, caller)).session_id
 
 
 VERBS = {

@@ -1,4 +1,4 @@
-"""What `/session info` shows. Synchronous; runs inside `db()`."""
+"""What `/session info` shows. Synchronous; runs inside `db_and_files()`."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -11,12 +11,12 @@ from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.standing import stand
 from channels_app.commands.wording import one_line, reason, say
 from halo_project.clock import utcnow
-from halo_project.database import db
+from halo_project.database import db_and_files
 from halo_project.errors import NotFound
 
 
 async def list_(caller: Caller, _: str) -> Answer:
-    return Answer(await db(_list, caller))
+    return Answer(await db_and_files(_list, caller))
 
 
 def _list(caller: Caller) -> str:
@@ -36,7 +36,7 @@ def _line(language: str, listing: SkillListing, off: set[tuple[str, str]]) -> st
 
 
 async def desc(caller: Caller, wanted: str) -> Answer:
-    return Answer(await db(_describe, caller, wanted))
+    return Answer(await db_and_files(_describe, caller, wanted))
 
 
 def _describe(caller: Caller, wanted: str) -> str:
@@ -55,11 +55,11 @@ def _describe(caller: Caller, wanted: str) -> str:
 
 
 async def disable(caller: Caller, wanted: str) -> Answer:
-    return Answer(await db(_switch, caller, wanted, "disable"))
+    return Answer(await db_and_files(_switch, caller, wanted, "disable"))
 
 
 async def enable(caller: Caller, wanted: str) -> Answer:
-    return Answer(await db(_switch, caller, wanted, "enable"))
+    return Answer(await db_and_files(_switch, caller, wanted, "enable"))
 
 
 def _switch(caller: Caller, wanted: str, verb: str) -> str:
@@ -73,7 +73,7 @@ def _switch(caller: Caller, wanted: str, verb: str) -> str:
 
 
 async def delete(caller: Caller, wanted: str) -> Answer:
-    return Answer(await db(_delete, caller, wanted))
+    return Answer(await db_and_files(_delete, caller, wanted))
 
 
 def _delete(caller: Caller, wanted: str) -> str:

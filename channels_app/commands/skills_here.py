@@ -1,6 +1,7 @@
 """What commands ask of the skills room, all in one place: the slash words and the verbs that skills answer.
 
-Synchronous; commands run these inside `db()`. A skill's own instructions are filled in when its message lands.
+Synchronous; commands run these inside `db_and_files()`. A skill's own instructions are filled in when its message
+lands.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Where a caller stands: the workspace, the open session, who answers there, and which sessions are the caller's own.
 
-Synchronous; commands run these inside `db()`.
+Synchronous; commands run these inside `db_and_files()`.
 """
 
 from dataclasses import dataclass

@@ -8,13 +8,13 @@ from channels_app.commands.asking import Answer, Caller
 from channels_app.commands.standing import next_session_id, own_sessions, stand
 from channels_app.commands.wording import say
 from halo_project.clock import utcnow
-from halo_project.database import db
+from halo_project.database import db_and_files
 from sessions_app.queries import MAX_LIMIT
 from sessions_app.workspaces import open_workspace
 
 
 async def info(caller: Caller, _: str) -> Answer:
-    return Answer(await db(_describe, caller))
+    return Answer(await db_and_files(_describe, caller))
 
 
 def _describe(caller: Caller) -> str:
@@ -37,7 +37,7 @@ def _describe(caller: Caller) -> str:
 async def switch(caller: Caller, wanted: str) -> Answer:
     if not wanted:
         return Answer(say(caller.language, "which_folder"))
-    path = await db(_open, wanted)
+    path = await db_and_files(_open, wanted)
     text = say(caller.language, "workspace_switched", path=f"`{path}`")
     return Answer(text, next_session_id(caller), workspace=path)
 

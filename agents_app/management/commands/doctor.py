@@ -47,7 +47,9 @@ def _as_text(checkup: Checkup, trial: Trial | None) -> str:
     if checkup.keyless:
         lines.append(f"need no key, checked when named: {', '.join(checkup.keyless)}")
     if trial is not None:
-        lines.append(f"sandbox: {trial.reason or 'works; commands of sessions below full access run in it'}")
+        lines.append(
+            f"sandbox: {trial.reason or trial.note or 'works; commands of sessions below full access run in it'}"
+        )
     return "\n".join(map(printable, lines))
 
 

@@ -40,8 +40,11 @@ async def test_a_session_to_come_has_an_empty_snapshot_and_is_followed_from_its_
         assert (snapshot["sessionId"], snapshot["recentMessages"], snapshot["running"]) == ("s1", [], False)
         assert (snapshot["seq"], snapshot["cursor"], snapshot["pending"]) == (0, "0-0", [])
         await socket.send(chat(workspace, sessionId="s1", clientMsgId="c1"))
-        frames = [await socket.receive() for _ in range(3)]
-        assert {frame["type"] for frame in frames} == {"chat:ack", "chat:queued", "state:snapshot"}, frames
+        frames: list[dict] = []
+        wanted = {"chat:ack", "chat:queued", "state:snapshot"}
+        while {frame["type"] for frame in frames} != wanted:  # one that the snapshot holds as well may come again
+            frames.append(await socket.receive())
+            assert len(frames) <= 5, frames
         ack = next(frame for frame in frames if frame["type"] == "chat:ack")
         queued = next(frame for frame in frames if frame["type"] == "chat:queued")
         assert ack["clientMsgId"] == queued["clientMsgId"] == "c1"
