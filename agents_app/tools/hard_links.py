@@ -28,10 +28,17 @@ class LinkedFiles:
     folders: tuple[Set[str], ...] = ()
     shown: frozenset[str] = frozenset()
     _found: dict[Inode, int] | None = field(default=None, repr=False)
+    _unsure: bool = False
 
     def holds(self, status: os.stat_result) -> bool:
+        if self._unsure:
+            raise TooManyToTell
         if self._found is None:
-            self._found = linked_below(set().union(*self.folders), self.shown)
+            try:
+                self._found = linked_below(set().union(*self.folders), self.shown)
+            except TooManyToTell:
+                self._unsure = True  # the next file of this call must not look through everything once more
+                raise
         return (status.st_dev, status.st_ino) in self._found
 
 

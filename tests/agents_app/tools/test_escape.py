@@ -158,8 +158,14 @@ async def test_T6_a_race_between_check_and_use(place: Place, swapped: str) -> No
     thread.start()
     try:
         for _ in range(40):
-            for tool, args in (("file_read", {}), ("file_write", {"content": "x"})):
-                text = (await place.tool(tool, path="sub/django-key", **args)).text
+            for tool, path, args in (
+                ("file_read", "sub/django-key", {}),
+                ("file_write", "sub/django-key", {"content": "x"}),
+                ("grep", "sub", {"pattern": "3+dle"}),
+                ("grep", "sub/django-key", {"pattern": "3+dle"}),
+                ("grep", ".", {"pattern": "3+dle of home"}),
+            ):
+                text = (await place.tool(tool, path=path, **args)).text
                 assert f"{NEEDLE} of" not in text
     finally:
         over.set()

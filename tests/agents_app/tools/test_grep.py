@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agents_app.tools import search_command
+from agents_app.tools import hard_links, search_command
 from tests.agents_app.tools.conftest import Bench
 
 
@@ -291,3 +291,37 @@ async def test_a_search_that_is_ended_shows_what_it_has(bench: Bench, monkeypatc
 async def test_a_searcher_that_dies_is_not_taken_for_one_that_found_nothing(bench: Bench, monkeypatch) -> None:
     stand_in(bench, monkeypatch, "kill -9 $$")
     assert "ended by signal 9" in await bench.text("grep", pattern="hit")
+
+
+async def test_many_files_with_second_names_are_told_of_and_looked_for_once(
+    searcher: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Package managers link whole trees; where it cannot be told what they are linked to, a line says so."""
+    for number in range(40):
+        file = searcher.put(f"store/{number}", "needle\n")
+        os.link(file, searcher.workspace / f"linked-{number}")
+    for number in range(20):
+        searcher.put(f".halo/sessions/{number}", "x")
+    walks: list[int] = []
+    looked = hard_links.linked_below
+
+    def counted(*args, **kwargs):
+        walks.append(1)
+        return looked(*args, **kwargs)
+
+    monkeypatch.setattr(hard_links, "linked_below", counted)
+    monkeypatch.setattr(hard_links, "_MOST_ENTRIES", 5)
+    reading = searcher.at("readonly")
+    text = await reading.text("grep", pattern="needle", max_results=100)
+    assert "80 file(s) with matches were left out" in text and len(walks) == 1
+    monkeypatch.setattr(hard_links, "_MOST_ENTRIES", 200_000)
+    text = await reading.text("grep", pattern="needle", max_results=100)
+    assert text.count("needle") == 80 and "left out" not in text
+
+
+async def test_T12_a_second_name_of_a_hidden_file_is_not_searched(searcher: Bench) -> None:
+    os.link(searcher.put(".halo/logs/log", "needle in the log\n"), searcher.workspace / "innocent")
+    searcher.put("plain", "needle\n")
+    text = await searcher.at("readonly").text("grep", pattern="needle")
+    assert "plain:1:needle" in text and "in the log" not in text
+    assert "access denied" in await searcher.at("readonly").error("grep", pattern="needle", path="innocent")
