@@ -157,7 +157,7 @@ async def test_T6_a_race_between_check_and_use(place: Place, swapped: str) -> No
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        for _ in range(40):
+        for _ in range(15):
             for tool, path, args in (
                 ("file_read", "sub/django-key", {}),
                 ("file_write", "sub/django-key", {"content": "x"}),
