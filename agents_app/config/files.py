@@ -51,26 +51,26 @@ class FileCache(Generic[T]):
 
     def get(self, path: Path) -> T | None:
         """What the file says, or None when there is no regular file there. Raises ConfigFileInvalid."""
-        stamp = _stamp(path, stat.S_ISREG)
-        if stamp is None:
-            return None
-        known = self._entries.get(path)
-        if known is not None and known[0] == stamp:
-            return _value_or_raise(known[1])
-        self._check_size(path, stamp)
-        return self._parsed(path, stamp, _read(path, self._most))
+        return self._cached(path, _stamp(path, stat.S_ISREG), lambda: _read(path, self._most))
 
     def get_open(self, path: Path, descriptor: int) -> T | None:
         """As `get`, of an open file that was reached by this path. The descriptor is the caller's to close."""
-        stamp = _stamp_of(os.fstat(descriptor), stat.S_ISREG)
+
+        def read() -> bytes:
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read(self._most)
+
+        return self._cached(path, _stamp_of(os.fstat(descriptor), stat.S_ISREG), read)
+
+    def _cached(self, path: Path, stamp: Stamp | None, read: Callable[[], bytes]) -> T | None:
         if stamp is None:
             return None
         known = self._entries.get(path)
         if known is not None and known[0] == stamp:
             return _value_or_raise(known[1])
-        self._check_size(path, stamp)
-        with open(descriptor, "rb", closefd=False) as file:
-            return self._parsed(path, stamp, file.read())
+        if stamp.size > self._most:
+            raise ConfigFileInvalid(path, f"this file is larger than {_size(self._most)}; make it shorter.")
+        return self._parsed(path, stamp, read())
 
     def _parsed(self, path: Path, stamp: Stamp, data: bytes) -> T:
         value: T | ConfigFileInvalid
@@ -80,10 +80,6 @@ class FileCache(Generic[T]):
             value = error.with_traceback(None)
         _remember(self._entries, path, stamp, value)
         return _value_or_raise(value)
-
-    def _check_size(self, path: Path, stamp: Stamp) -> None:
-        if stamp.size > self._most:
-            raise ConfigFileInvalid(path, f"this file is larger than {_size(self._most)}; make it shorter.")
 
 
 def _size(number: int) -> str:

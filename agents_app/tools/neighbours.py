@@ -1,7 +1,7 @@
 """The other workspaces of the installation, as `masks` needs them: where they really are and what is their state.
 
-There may be a thousand of them, and every call of a tool asks. So what was found out is kept, and holds as long as the
-folder and its `.halo` are the same and nothing was put into or taken out of the latter.
+There may be a thousand of them, and every call of a tool asks. So what was found out is kept by the real path, and
+holds as long as the folder there and its `.halo` are the same and nothing was put into or taken out of the latter.
 """
 
 import os
@@ -32,23 +32,21 @@ def neighbours(paths: Iterable[str], names: tuple[str, ...]) -> Iterator[Neighbo
     """Those that are there. names: what the state of a workspace is called, relative to it."""
     for path in paths:
         try:
-            status = os.stat(path)
+            folder = os.path.realpath(path)  # asked each time: a folder that is moved stays the same folder
+            status = os.stat(folder)
         except (OSError, ValueError):  # a workspace that is gone is nothing to hide
             continue
-        if stat.S_ISDIR(status.st_mode) and (found := _neighbour(path, names, status)):
-            yield found
+        # Registered paths are real ones: a link there was put in place of a folder that is gone, and may lead anywhere.
+        if stat.S_ISDIR(status.st_mode) and (folder == path or os.path.isdir(f"{folder}/.halo")):
+            yield _neighbour(folder, names, status)
 
 
-def _neighbour(path: str, names: tuple[str, ...], status: os.stat_result) -> Neighbour | None:
+def _neighbour(folder: str, names: tuple[str, ...], status: os.stat_result) -> Neighbour:
     inode = (status.st_dev, status.st_ino)
-    stamp = (*inode, *_stamp_of(f"{path}/.halo"))
-    known = _known.get((path, names))
+    stamp = (*inode, *_stamp_of(f"{folder}/.halo"))
+    known = _known.get((folder, names))
     if known and known[0] == stamp:
         return known[1]
-    folder = os.path.realpath(path)
-    # Registered paths are real ones: a link there was put in place of a folder that is gone, and may lead anywhere.
-    if folder != path and not os.path.isdir(f"{folder}/.halo"):
-        return None
     linked = _holds_links(f"{folder}/.halo")
     real = os.path.realpath if linked else str
     state = frozenset(real(f"{folder}/{name}") for name in names)
@@ -56,7 +54,7 @@ def _neighbour(path: str, names: tuple[str, ...], status: os.stat_result) -> Nei
     if not linked:
         if len(_known) >= _MOST_KEPT:
             _known.clear()
-        _known[path, names] = stamp, found
+        _known[folder, names] = stamp, found
     return found
 
 

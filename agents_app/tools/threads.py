@@ -1,7 +1,8 @@
 """Blocking file work off the event loop, with a way to tell it to stop.
 
-A thread cannot be killed: the work gets a `Cancelled` flag and looks at it between files. The pool is the tools' own,
-so that a hung network disk takes no thread from anything else.
+A thread cannot be killed: the work gets a `Cancelled` flag and looks at it between files. The pools are the tools' own,
+so that a hung network disk takes no thread from anything else, and reading has one of its own, so that slow readers
+hold up no write and no command.
 """
 
 import asyncio
@@ -13,7 +14,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_POOL = ThreadPoolExecutor(max_workers=16, thread_name_prefix="halo-tools")
+_READING = ThreadPoolExecutor(max_workers=16, thread_name_prefix="halo-tools-read")
+_CHANGING = ThreadPoolExecutor(max_workers=8, thread_name_prefix="halo-tools-change")
 _FINISH_S = 2.0
 
 
@@ -34,7 +36,7 @@ async def in_thread(work: Callable[Concatenate[Cancelled, P], T], *args: P.args,
     """Run `work(cancelled, …)`. When the caller is cancelled the flag is set and the work is not waited for."""
     cancelled = Cancelled()
     try:
-        return await _submit(cancelled, work, *args, **kwargs)
+        return await _submit(_READING, cancelled, work, *args, **kwargs)
     except asyncio.CancelledError:
         cancelled.set()
         raise
@@ -46,7 +48,7 @@ async def in_thread_to_end(work: Callable[Concatenate[Cancelled, P], T], *args: 
     So nothing changes on disk after a stop was answered. The work checks the flag before its first change.
     """
     cancelled = Cancelled()
-    future = _submit(cancelled, work, *args, **kwargs)
+    future = _submit(_CHANGING, cancelled, work, *args, **kwargs)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -57,9 +59,13 @@ async def in_thread_to_end(work: Callable[Concatenate[Cancelled, P], T], *args: 
 
 
 def _submit(
-    cancelled: Cancelled, work: Callable[Concatenate[Cancelled, P], T], *args: P.args, **kwargs: P.kwargs
+    pool: ThreadPoolExecutor,
+    cancelled: Cancelled,
+    work: Callable[Concatenate[Cancelled, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> "asyncio.Future[T]":
-    return asyncio.get_running_loop().run_in_executor(_POOL, lambda: work(cancelled, *args, **kwargs))
+    return asyncio.get_running_loop().run_in_executor(pool, lambda: work(cancelled, *args, **kwargs))
 
 
 def _retrieve(future: "asyncio.Future[T]") -> None:

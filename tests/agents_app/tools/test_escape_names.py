@@ -197,3 +197,20 @@ async def test_a_workspace_that_changes_is_seen_at_once(writing: Place) -> None:
     (late / "f").write_text(NEEDLE)
     assert str(late) in masks.masks_for(writing.context).paths
     assert NEEDLE not in await writing.shell(f"cat {late}/f data/s.jsonl")
+
+
+async def test_a_workspace_that_moved_is_known_by_where_it_is_now(writing: Place) -> None:
+    """Its folder stays the same one: (device, inode) and what lies in it tell nothing of a move."""
+    gone = writing.base / "gone"
+    (writing.base / "moved/.halo/sessions").mkdir(parents=True)
+    gone.symlink_to("moved")
+    assert "made" in await writing.shell("echo made")
+    gone.unlink()
+    (writing.base / "moved").rename(gone)
+    (gone / ".halo/sessions/s.jsonl").write_text(NEEDLE)
+    assert "access denied" in (await writing.tool("file_read", path=str(gone / ".halo/sessions/s.jsonl"))).text
+    assert NEEDLE not in await writing.shell(f"cat {gone}/.halo/sessions/s.jsonl")
+    gone.rename(writing.base / "further")
+    gone.symlink_to("further")
+    said = await writing.shell(f"echo made; cat {gone}/.halo/sessions/s.jsonl {writing.base}/further/.halo/sessions/*")
+    assert "made" in said and NEEDLE not in said
