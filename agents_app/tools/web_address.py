@@ -63,7 +63,7 @@ def is_public(address: str) -> bool:
         if parsed.is_site_local or any(parsed in network for network in _TRANSLATED) or _is_isatap(parsed):
             return False
         parsed = _wrapped(parsed) or parsed
-    return parsed.is_global and not parsed.is_multicast
+    return parsed.is_global and not parsed.is_multicast and parsed not in _PROTOCOLS
 
 
 def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
@@ -80,5 +80,6 @@ def _is_isatap(address: ipaddress.IPv6Address) -> bool:
 
 # For translation to IPv4 inside one network: NAT64 of its own, and `::ffff:0:a.b.c.d`.
 _TRANSLATED = (ipaddress.IPv6Network("64:ff9b:1::/48"), ipaddress.IPv6Network("::ffff:0:0:0/96"))
+_PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")  # of the IETF's own; Python counts parts of it as global
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")

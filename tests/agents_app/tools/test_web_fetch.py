@@ -328,7 +328,8 @@ async def test_readonly_fetches_only_where_there_is_a_sandbox(bench: Bench, base
     ("address", "public"),
     [
         ("8.8.8.8", True), ("2606:4700::1", True), ("127.0.0.1", False), ("10.1.2.3", False), ("192.168.0.1", False),
-        ("169.254.169.254", False), ("100.64.0.1", False), ("0.0.0.0", False), ("::1", False), ("fe80::1%eth0", False),
+        ("169.254.169.254", False), ("100.64.0.1", False), ("192.0.0.8", False),
+        ("0.0.0.0", False), ("::1", False), ("fe80::1%eth0", False),
         ("fd00::1", False), ("::ffff:10.0.0.1", False), ("2002:7f00:1::", False), ("224.0.0.1", False),
         ("64:ff9b::a01:203", False), ("64:ff9b::808:808", True), ("fec0::1", False), ("::10.0.0.1", False),
         ("::", False), ("ff02::1", False), ("255.255.255.255", False), ("::ffff:8.8.8.8", True),
