@@ -173,14 +173,14 @@ async def test_T6_a_race_between_check_and_use(place: Place, swapped: str) -> No
     assert (secrets / "django-key").read_text().startswith(NEEDLE)
 
 
-async def test_what_is_no_file_and_what_is_no_path_gives_a_plain_error_at_once(place: Place) -> None:
+async def test_what_is_no_file_and_what_is_no_path_gives_a_plain_error_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.mkfifo(place.workspace / "pipe")
     server = socket.socket(socket.AF_UNIX)
-    os.chdir(place.workspace)  # a socket's address is short
-    try:
+    with monkeypatch.context() as moved:
+        moved.chdir(place.workspace)  # a socket's address is short
         server.bind("sock")
-    finally:
-        os.chdir("/")
     odd = (
         "pipe",
         "sock",

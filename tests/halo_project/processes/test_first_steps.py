@@ -1,7 +1,5 @@
 """What the web process does beside serving."""
 
-import socket
-
 import pytest
 
 from agents_app.config.template_version import NAME, read_template_version
@@ -15,20 +13,6 @@ def test_what_comes_with_halo_lies_in_the_home_after_a_start(home: HomeLayout) -
     assert (home.global_models / "anthropic.yaml").is_file()
     for name in ("agents/default/AGENT.md", "agents/__score__/agent.yaml", "prompts/root/WORKSPACE_MEMORY.md"):
         assert (home.global_dir / name).is_file(), name
-
-
-@pytest.fixture
-def link():
-    ours, theirs = socket.socketpair()
-    yield Link(ours.detach()), theirs.makefile("rb")
-    theirs.close()
-
-
-def test_T6_settings_that_cannot_be_read_are_told_with_file_and_line(home: HomeLayout, link) -> None:
-    home.settings_yaml.write_text("general:\n  agent: [\n")
-    report_providers(link[0])
-    said = link[1].readline().decode()
-    assert '"event": "providers"' in said and f"{home.settings_yaml}, line 3" in said
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 50_000, "\0", "{}", "[1]"])
