@@ -34,6 +34,7 @@ def run(seconds: float, *, people: int = 20, fault_every_s: float = 9.0, seed: s
         halo = factory(
             HALO_WORKERS="2",
             ANTHROPIC_API_KEY="k",
+            ANTHROPIC_BASE_URL=server.url,  # without it the workspace's agents would not be let talk to that address
             HALO_TIME_SCALE=scale,
             HALO_WORKSPACE=str(_workspace(folder, server)),
         )
