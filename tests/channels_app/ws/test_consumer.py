@@ -67,7 +67,10 @@ async def test_a_provider_without_a_key_is_named_at_once(halo_server):
 
 @pytest.mark.asyncio
 async def test_an_endpoint_that_refuses_connections_ends_the_turn_with_an_error_frame(start_halo):
-    halo = start_halo(ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL="http://127.0.0.1:9", HALO_TIME_SCALE="0.05")
+    halo = start_halo(ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    settings = halo.workspace / ".halo/settings.yaml"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text("general: {agent: {max_retries: 2}}\n")
     async with await client_of(halo) as client:
         await client.subscribe("refused000000001")
         await client.send_chat("hi", session_id="refused000000001")
