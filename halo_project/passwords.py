@@ -54,11 +54,6 @@ def fingerprint() -> str:
     return hmac.new(settings.SECRET_KEY.encode(), b"password\0" + _bytes(current), hashlib.sha256).hexdigest()[:32]
 
 
-def password_source() -> str:
-    """Where the password comes from, in words for the person at the terminal."""
-    return "HALO_PASSWORD" if settings.HALO.password is not None else str(settings.HALO_HOME.password_file)
-
-
 def ensure_password() -> str | None:
     """Make a password when there is none. Returns it then, and only then; nobody can read it again later."""
     if settings.HALO.password is not None or _stored() is not None:
