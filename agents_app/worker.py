@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from django.conf import settings
 
-from agents_app import recovery
+from agents_app import chores, recovery
 from agents_app.deletion import finish_and_announce
 from agents_app.runner import Runner
 from agents_app.runtimes.registry import close_clients, warm_up
@@ -27,6 +27,7 @@ from sessions_app.process_identity import this_process
 logger = logging.getLogger(__name__)
 
 SDKS = ("anthropic", "openai")
+CHORE_RETRY_S = 1.0
 
 
 class Worker:
@@ -76,6 +77,7 @@ class Worker:
             self._loop.create_task(self._every(self.timing.lease_renew, self._runner.renew)),
             self._loop.create_task(self._every(self.timing.sweep_every, self._sweep)),
             self._loop.create_task(self._listen()),
+            *(self._loop.create_task(self._chore(chore)) for chore in chores.registered()),
         ]
         await self._stopped.wait()
         for timer in timers:
@@ -97,6 +99,28 @@ class Worker:
             except Exception:
                 logger.exception("%s failed; it is tried again in %.1f s", action.__name__, seconds)
             await asyncio.sleep(seconds)
+
+    async def _chore(self, chore: chores.Chore) -> None:
+        """As `_every`, but its turn comes at once when it is asked for."""
+        assert self._loop is not None
+        loop, asked = self._loop, asyncio.Event()
+
+        def ring() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(asked.set)
+
+        chores.hang_up(chore.name, ring)
+        while True:
+            asked.clear()
+            try:
+                await chore.action()
+            except Exception:
+                logger.exception("%s failed; it is tried again", chore.name)
+                await asyncio.sleep(CHORE_RETRY_S)
+            try:
+                await asyncio.wait_for(asked.wait(), chore.every(self.timing))
+            except TimeoutError:
+                pass  # its turn has come
 
     async def _beat(self) -> None:
         expiry = max(1, round(self.timing.worker_dead))

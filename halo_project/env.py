@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from halo_project.errors import ConfigurationError
 
@@ -37,6 +38,8 @@ class HaloEnv:
     log_level: str = "INFO"
     badge: str | None = None
     time_scale: float = 1.0
+    timezone: str | None = None
+    cron_test_interval_s: float | None = None
     worker_processes: int = 2
     turn_slots: int = 32
     _source: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -66,6 +69,8 @@ def read_env(environ: Mapping[str, str] | None = None) -> HaloEnv:
         log_level=read.log_level("HALO_LOG_LEVEL", "INFO"),
         badge=read.text("HALO_BADGE"),
         time_scale=read.number("HALO_TIME_SCALE", 1, 1000),
+        timezone=read.zone("HALO_TIMEZONE"),
+        cron_test_interval_s=read.optional_number("HALO_CRON_TEST_INTERVAL", 3600),
         worker_processes=read.whole("HALO_WORKERS", 2, 1, 64),
         turn_slots=read.whole("HALO_TURN_SLOTS", 32, 1, 10000),
         _source=dict(read.environ),
@@ -115,6 +120,16 @@ class _Reader:
         if re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", value, re.ASCII) and 0 < float(value) <= high:
             return float(value)
         raise ConfigurationError(f"{name} must be a number above 0 and up to {high:g}, not {value[:40]!r}.")
+
+    def optional_number(self, name: str, high: float) -> float | None:
+        return None if self.text(name) is None else self.number(name, high, high)
+
+    def zone(self, name: str) -> str | None:
+        value = self.text(name)
+        try:
+            return None if value is None else ZoneInfo(value.strip()).key
+        except (OSError, ValueError, LookupError):
+            raise ConfigurationError(f"{name} must be a time zone like Europe/Paris, not {value[:40]!r}.") from None
 
     def host(self, name: str, default: str) -> str:
         value = (self.text(name) or default).strip().strip("[]")

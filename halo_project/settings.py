@@ -9,6 +9,7 @@ from halo_project.allowed_hosts import allowed_host_names
 from halo_project.asset_version import tree_version
 from halo_project.env import read_env
 from halo_project.layout import HomeLayout
+from halo_project.local_zone import local_zone_name
 from halo_project.log_format import logging_config
 from halo_project.redis_urls import celery_broker_url
 from halo_project.timing import Timing
@@ -19,6 +20,7 @@ HALO_VERSION = VERSION
 HALO = read_env()
 HALO_HOME = HomeLayout(HALO.home)
 HALO_HOME.prepare()
+HALO_ZONE = HALO.timezone or local_zone_name()
 HALO_TIMING = Timing().scaled(HALO.time_scale)
 HALO_REDIS_URL = HALO.redis_url or f"unix://{HALO_HOME.redis_socket}"
 

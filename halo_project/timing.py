@@ -22,6 +22,13 @@ class Timing:
     nudge_patience: float = 120.0
     keepalive: float = 10.0
     client_silence: float = 180.0
+    outbox_every: float = 5.0
+    outbox_retry: float = 5.0
+    outbox_dead: float = 60.0
+    cron_look: float = 15.0
+    cron_late: float = 60.0
+    cron_run: float = 3600.0
+    cron_stop_grace: float = 30.0
 
     def scaled(self, factor: float) -> "Timing":
         """A copy with every value multiplied; a drill uses 0.1 to see in 6 s what takes a minute."""
