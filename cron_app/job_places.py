@@ -1,17 +1,16 @@
-"""Where a job works: its workspace, the folder inside it, and the agent there. Each is looked at as it is now.
+"""Where a job may work: its workspace, the folder inside it, and the agent there. Each is looked at as it is now.
 
-A run looks again: folders and agents may go at any time after a job was saved.
+A run looks again (`places`, `fires`): folders and agents may go at any time after a job was saved.
 """
 
-import os
 from pathlib import Path
 
 from django.conf import settings
 
 from agents_app.config.agents import load_agent
+from cron_app.places import working_folder
 from halo_project.errors import BadRequest
 from halo_project.layout import refuse_home, resolve_workspace
-from halo_project.real_paths import is_inside
 from sessions_app.log.encode import column_text
 
 
@@ -31,21 +30,17 @@ def workspace_root(path: str) -> Path:
 
 def folder_in(root: Path, asked_for: str) -> str | None:
     """The folder relative to the workspace, by its real path; None for the workspace itself. Raises BadRequest."""
-    if "\0" in asked_for or ".." in Path(asked_for).parts:
-        raise _bad_folder("workingDir is a folder inside the workspace, without '..' in its path.")
-    try:
-        folder = (root / asked_for).resolve()
-        known, inside = folder.is_dir(), is_inside(folder, root)
-    except (OSError, ValueError, RuntimeError):  # too long, half a character, a loop of links
-        raise _bad_folder("This workingDir cannot be reached. Choose a folder inside the workspace.") from None
-    if not inside:
-        raise _bad_folder(f"The folder {asked_for} is outside the workspace. Choose one inside it.")
-    if not known:
-        raise _bad_folder(f"folder not found: {asked_for}. Choose a folder that exists inside {root}.")
-    relative = os.path.relpath(folder, root.resolve())
+    if ".." in Path(asked_for).parts:
+        raise BadRequest(
+            "workingDir is a folder inside the workspace, without '..'.", code="folder_outside"
+        )
+    folder = working_folder(root, asked_for)
+    if folder is None:
+        return None
+    relative = str(folder.relative_to(root.resolve()))
     if column_text(relative) != relative:
-        raise _bad_folder("The folder's name is not valid UTF-8. Rename it first.")
-    return None if relative == "." else relative
+        raise BadRequest("The folder's name is not valid UTF-8. Rename it first.", code="bad_path")
+    return relative
 
 
 def check_agent(agent_id: str, root: Path) -> None:
@@ -56,7 +51,3 @@ def check_agent(agent_id: str, root: Path) -> None:
             f"The agent '{agent_id}' works for Halo itself and cannot be given jobs. Pick another one.",
             code="agent_internal",
         )
-
-
-def _bad_folder(message: str) -> BadRequest:
-    return BadRequest(message, code="bad_working_dir")

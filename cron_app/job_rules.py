@@ -1,7 +1,8 @@
 """What a job may say as a whole. A change is laid over the job's row, and the rules are asked of what comes out.
 
 A single field's rules are `job_fields`'s; nothing is written here. What a job names (folder, agent, session) is looked
-at when it is named, or when what it depends on moves, so that a job whose folder has gone can still be switched off.
+at when it is named, when what it depends on moves, and when the job is switched on: one whose folder has gone can still
+be switched off.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ def lay_over(job: CronJob, values: Mapping[str, Any], now: datetime) -> set[str]
     """
     before = {name: getattr(job, name) for name in CLEANED}
     given = _in_one_mode(values)
+    if given.get("enabled") and not job.enabled:
+        given = {**before, **given}  # whoever switches it on must hear of all that would keep it from running
     for name, value in given.items():
         setattr(job, name, CLEANED[name](value))
     _check_trigger(job, _changed(job, before), now)

@@ -1,10 +1,9 @@
 """Jobs: made, changed, removed, found. Each change is one transaction: the job's row, beat's, and word to open pages.
 
-Instants are computed by `beat_rows`. A change that does not concern them leaves the next one as it is: one that has come
-and is just being answered must not get lost because a label was edited.
+Instants are computed by `beat_rows`. A change that does not concern them leaves the next one as it is: one that has
+come and is just being answered must not get lost because a label was edited.
 """
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,15 +16,12 @@ from cron_app.beat_rows import arm, disarm
 from cron_app.job_rules import TIMING, check_complete, lay_over
 from cron_app.job_view import from_ms, to_ms, view
 from cron_app.models import CronJob
-from cron_app.sessions_of_jobs import effective_session_id
+from cron_app.places import effective_session_id, new_job_id
 from halo_project.clock import LAST_MS
 from halo_project.errors import NotFound
-from sessions_app.identifiers import base36
 from sessions_app.log.encode import column_text
 
 __all__ = ["Page", "create", "delete", "effective_session_id", "get", "page", "update", "view"]
-
-_BASE36_SIX = 36**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ def create(values: Mapping[str, Any], now: datetime) -> CronJob:
     check_complete(values)
     # Whole milliseconds: the list's cursor is one.
     now = from_ms(to_ms(now))
-    job = CronJob(pk=_new_id(now), created_at=now, updated_at=now)
+    job = CronJob(pk=new_job_id(now), created_at=now, updated_at=now)
     with transaction.atomic():
         lay_over(job, values, now)
         job.save(force_insert=True)
@@ -109,7 +105,3 @@ def _locked(job_id: str) -> CronJob:
 
 def _missing() -> NotFound:
     return NotFound("There is no such job; it may have been deleted.", code="job_missing")
-
-
-def _new_id(now: datetime) -> str:
-    return f"cron-{base36(to_ms(now))}-{base36(secrets.randbelow(_BASE36_SIX)).rjust(6, '0')}"

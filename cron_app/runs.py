@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from cron_app import run_log
 from cron_app.models import CronRun
 from halo_project.errors import NotFound
 from sessions_app.log.encode import column_text
@@ -30,3 +31,7 @@ def get(run_id: str) -> CronRun:
     if run is None:
         raise NotFound("There is no such run; those of long ago are removed.", code="run_missing")
     return run
+
+
+def has_log(run: CronRun) -> bool:
+    return run_log.path_of(run.pk).is_file()

@@ -1,26 +1,15 @@
-"""Which session a job's runs belong to, and which may be picked for it.
+"""Which sessions a job may speak in: its own, unless another agent has it, or one that is picked.
 
-A job speaks in one session, its own unless another is picked; a stateless one in a new session every time, whose id
-`fires` makes. No session is made here.
+A stateless job has a new one every time, about which nothing can be said before. No session is made here.
 """
 
 from datetime import datetime
 
 from cron_app.models import CronJob
+from cron_app.places import own_session_id
 from halo_project.errors import BadRequest
 from sessions_app.models import AgentSession
 from sessions_app.workspaces import known_workspace
-
-_PREFIX = "cron-"
-
-
-def effective_session_id(job: CronJob) -> str:
-    """The picked session, else the job's own, which is named as the job is."""
-    return job.session_id or own_session_id(job)
-
-
-def own_session_id(job: CronJob) -> str:
-    return job.pk if job.pk.startswith(_PREFIX) else _PREFIX + job.pk
 
 
 def check_session(job: CronJob, now: datetime) -> None:
@@ -28,7 +17,7 @@ def check_session(job: CronJob, now: datetime) -> None:
     if job.stateless:
         return
     if job.session_id is None:
-        _check_own(job, _find(job, own_session_id(job), now))
+        _check_own(job, _find(job, own_session_id(job.pk), now))
     else:
         _check_picked(job, _find(job, job.session_id, now))
 
@@ -42,6 +31,8 @@ def _find(job: CronJob, session_id: str, now: datetime) -> AgentSession | None:
 
 
 def _check_picked(job: CronJob, session: AgentSession | None) -> None:
+    if session is None and job.session_id in (own_session_id(job.pk), f"cron-{job.pk}"):
+        return  # its own, as this program or 1.x names it: the next run makes it
     if session is None or session.deleting:
         raise _refusal(f"There is no session {job.session_id} in {job.workspace_path}. Pick one of that workspace.")
     if session.parent_session_id is not None or ">" in session.session_id:

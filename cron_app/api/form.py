@@ -1,13 +1,16 @@
 """What a form for jobs offers: time zones and where results can be sent."""
 
+from functools import cache
+from zoneinfo import available_timezones
+
+from channels_app.outbox import target_options
 from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from channels_app.outbox import target_options
 from cron_app.job_view import to_ms
-from cron_app.zones import zone_names
+from cron_app.schedules import NO_ZONES
 from halo_project.clock import utcnow
 
 
@@ -22,4 +25,9 @@ class Meta(APIView):
     """GET cron/meta. hostTimezone: what a job without a time zone of its own goes by."""
 
     def get(self, request: Request) -> Response:
-        return Response({"hostTimezone": settings.HALO_ZONE, "now": to_ms(utcnow()), "timezones": zone_names()})
+        return Response({"hostTimezone": settings.HALO_ZONE, "now": to_ms(utcnow()), "timezones": _zone_names()})
+
+
+@cache
+def _zone_names() -> list[str]:
+    return sorted(available_timezones() - NO_ZONES)

@@ -23,7 +23,7 @@ class JobRuns(APIView):
         page = runs.page(job_id, query.validated_data["limit"], query.validated_data["before"])
         return Response(
             {
-                "runs": [run_view(run, has_log=run_log.exists(run.pk)) for run in page.runs],
+                "runs": [run_view(run, has_log=runs.has_log(run)) for run in page.runs],
                 "hasMore": page.next_cursor is not None,
                 "nextCursor": page.next_cursor,
             }
