@@ -6,9 +6,8 @@ How fields go together is `job_rules`'s business; folders, agents and sessions a
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from channels_app.outbox import check_target
-
 from agents_app.config.command_names import LEVELS
+from channels_app.outbox import check_target
 from cron_app.job_places import workspace_root
 from cron_app.schedules import check_schedule, check_timezone
 from halo_project.errors import BadRequest
