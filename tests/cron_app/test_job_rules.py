@@ -431,7 +431,7 @@ class TestSession:
         daily.refresh_from_db()
         other = make_workspace(elsewhere(tmp_path))
         make_session(other, daily.pk, agent_id="somebody")
-        assert "'somebody'" in refused(daily, workspace_path=other.path, stateless=False).message
+        assert "'somebody'" in refused(daily, workspace_path=other.path, agent_id="default", stateless=False).message
         daily.refresh_from_db()
         own.delete()
         lay_over(daily, {"stateless": False}, NOW)
