@@ -1,6 +1,6 @@
 """Keeps Celery beat's rows in step with the jobs: one PeriodicTask a job, with a clocked row at its next due instant.
 
-Only this module writes `CronJob.next_due` and those rows, in the transaction that changes the job and as its last write.
+Only this module writes `CronJob.next_due` and those rows, in the transaction that changes the job, as its last write.
 When an instant comes is computed by `schedules`; what happens then is decided by `fires`.
 """
 

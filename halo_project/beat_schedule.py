@@ -1,9 +1,9 @@
 """Celery beat's scheduler over django-celery-beat's rows, made to read them only.
 
-The stock scheduler notes on a row that it was sent, with a save of all its columns: one that was written anew in between
-gets its old content back, and so never fires again. Here beat writes nothing. What it sent it remembers while it lives;
-whoever takes a task decides by its own rows whether the instant is still due, so sending twice is harmless. A database
-that does not answer costs a delay, not the process.
+The stock scheduler notes on a row that it was sent, with a save of all its columns: one that was written anew in
+between gets its old content back, and so never fires again. Here beat writes nothing. What it sent it remembers while
+it lives; whoever takes a task decides by its own rows whether the instant is still due, so sending twice is harmless.
+A database that does not answer costs a delay, not the process.
 """
 
 import logging
