@@ -96,7 +96,8 @@ def _set_due(job: CronJob, due: datetime | None) -> None:
         disarm(job.pk)
         return
     clocked = ClockedSchedule.objects.filter(periodictask__name=_PREFIX + job.pk)
-    told = {"kwargs": _kwargs(job.pk, due), "enabled": True, "expire_seconds": _expiry_s(), "queue": QUEUE}
+    told = {"kwargs": _kwargs(job.pk, due), "expire_seconds": _expiry_s(), "queue": QUEUE}
+    told |= {"enabled": True, "total_run_count": 0}
     if _tasks(job.pk).update(**told) and clocked.update(clocked_time=due):
         rows_changed()
         return
