@@ -14,6 +14,7 @@ from cron_app.models import CronJob, CronRun
 from halo_project.clock import now_ms, utcnow
 from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.models import Workspace
+from tests.agents_app.config.support import FULL_BLOCK, write_agent
 from tests.channels_app.api.test_error_shape import assert_shape
 
 PATH = "/api/cron/jobs"
@@ -135,7 +136,7 @@ class TestMaking:
         last = 253_370_764_799_999
         job = made(client, body, activeFrom=0, activeUntil=last, timezone="Pacific/Kiritimati")
         assert (job["activeFrom"], job["activeUntil"]) == (0, last) and job["nextRunAt"] is not None
-        assert made(client, body, activeFrom=last, timezone="Etc/GMT+12")["nextRunAt"] is None
+        assert made(client, body, activeFrom=last, timezone="Etc/GMT+12")["nextRunAt"] > last
         assert made(client, body, schedule="", runAt=last)["nextRunAt"] == last
 
     @pytest.mark.parametrize("name", ["workspace", "run_at", "Schedule", "nextRunAt", "id", "\ud83d", "x\0", ""])
@@ -282,14 +283,18 @@ class TestList:
 
 
 class TestByHand:
-    def test_a_run(self, client: Client, home: HomeLayout, job_id: str, workspace: Path) -> None:
-        """Nobody can answer here, for no model has a key: the run is there all the same, with the reason."""
-        answer = client.post(f"{PATH}/{job_id}/run-now")
-        run = CronRun.objects.get()
-        assert (answer.status_code, answer.json()) == (200, {"ok": True, "runId": run.pk})
-        assert (run.trigger_kind, run.job_id, run.workspace_path) == ("manual", job_id, str(workspace))
-        (shown,) = client.get(f"{PATH}/{job_id}/runs").json()["runs"]
-        assert shown["id"] == run.pk and shown["status"] == "failed" and shown["failureReason"]
+    def test_a_run(self, client: Client, home: HomeLayout, body: dict[str, Any], workspace: Path) -> None:
+        write_agent(home.global_agents / "aide", model=FULL_BLOCK)
+        job_id = made(client, body, agentId="aide")["id"]
+        first = client.post(f"{PATH}/{job_id}/run-now")
+        failed = CronRun.objects.get()
+        assert (first.status_code, first.json()) == (200, {"ok": True, "runId": failed.pk})
+        assert (failed.trigger_kind, failed.job_id, failed.workspace_path) == ("manual", job_id, str(workspace))
+        assert failed.status == "failed" and "key" in failed.failure_reason, "the provider has no key yet"
+        home.settings_yaml.write_text("models:\n  anthropic:\n    secrets:\n      api_key: k\n")
+        ids = [client.post(f"{PATH}/{job_id}/run-now").json()["runId"] for _ in range(2)]
+        shown = {run["id"]: run["status"] for run in client.get(f"{PATH}/{job_id}/runs").json()["runs"]}
+        assert shown == {failed.pk: "failed", ids[0]: "running", ids[1]: "skipped"}
 
     def test_switched_off_and_out_of_its_window(self, client: Client, body: dict[str, Any]) -> None:
         job = made(client, body, enabled=False, activeUntil=5)
