@@ -14,12 +14,11 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from agents_app import delegation, deletion, exchange_deletion
-from agents_app.access import check_level, lock_at_level
-from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
+from agents_app.access import check_level
+from agents_app.config.agents import AgentConfig
 from agents_app.config.model_choice import choose_model
-from agents_app.disabled_items import disabled_of, refuse_disabled
+from agents_app.entering import Said, answering_agent, enter, open_to_messages
 from agents_app.inbound_images import InboundImage, save_images
-from agents_app.models import DisabledItem
 from agents_app.wake import dispatch_soon, give, signal_soon, wake_all
 from halo_project.clock import utcnow
 from halo_project.database import db
@@ -28,11 +27,10 @@ from sessions_app import queue
 from sessions_app.bus import BusError, get_bus
 from sessions_app.exchange import Exchange
 from sessions_app.identifiers import SessionKey, check_agent_id, check_session_id, new_session_id
-from sessions_app.lease import MAX_DEATHS, is_running, lock_session
+from sessions_app.lease import is_running, lock_session
 from sessions_app.log.encode import clean_text
 from sessions_app.models import AgentSession, QueuedMessage, Workspace
 from sessions_app.workspaces import (
-    create_session,
     find_session,
     internal_workspace,
     known_workspace,
@@ -174,7 +172,7 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
     workspace = open_workspace(draft.workspace, now)
     session_id = draft.session_id or new_session_id()
     session = find_session(workspace, session_id)
-    agent = _answering_agent(workspace, session, draft.agent_id)
+    agent = answering_agent(workspace, session, draft.agent_id)
     home = _home_of(workspace, session, agent, now)
     earlier = queue.find_by_client_id(home.pk, draft.client_msg_id)
     if earlier is not None:
@@ -183,38 +181,19 @@ def _send(draft: _Draft) -> tuple[Accepted, list[dict[str, str]]]:
     images = save_images(Path(workspace.path), draft.images, now)
     try:
         with transaction.atomic():
-            if session is None:
-                session = create_session(
-                    home,
-                    session_id,
-                    agent_id=agent.agent_id,
-                    agent_name=agent.name,
-                    now=now,
-                    run_workspace=None if home.pk == workspace.pk else workspace.path,
-                )
-                session = lock_at_level(session, draft.access_level) or session
-            else:
-                session = _open_to_messages(lock_at_level(session, draft.access_level))
-                if session.cut_offs >= MAX_DEATHS:  # it was left alone; a person gives it one more try
-                    session.cut_offs = MAX_DEATHS - 1
-                    session.save(update_fields=["cut_offs"])
-            busy = is_running(session)
-            queue.requeue_failed(session)
-            row = queue.enqueue(
-                session,
-                kind=draft.kind,
-                now=now,
-                text=draft.text,
-                images=images,
-                client_msg_id=draft.client_msg_id,
-            )
+            said = Said(draft.kind, draft.text, draft.access_level, images, draft.client_msg_id)
+            entered = enter(home, session, session_id, agent, said, now, run_workspace=_run_workspace(home, workspace))
     except IntegrityError:
         # The same message, or the first message of the same new session, was committed a moment ago by somebody else.
         earlier = queue.find_by_client_id(home.pk, draft.client_msg_id)
         if earlier is None:
             raise Conflict("Another message created this session at the same moment; send it again.") from None
         return _accepted(earlier, duplicate=True), []
-    return _accepted(row, session=session, busy=busy), images
+    return _accepted(entered.row, session=entered.session, busy=entered.busy), images
+
+
+def _run_workspace(home: Workspace, workspace: Workspace) -> str | None:
+    return None if home.pk == workspace.pk else workspace.path
 
 
 def _accepted(
@@ -225,18 +204,6 @@ def _accepted(
     return Accepted(session.pk, key, row.row_id, queue.stamp_of(row), queued=busy, duplicate=duplicate)
 
 
-def _answering_agent(workspace: Workspace, session: AgentSession | None, agent_id: str | None) -> AgentConfig:
-    """The agent of an existing session; else the one asked for, unless it is switched off; else the first choice."""
-    root, home = Path(workspace.path), settings.HALO_HOME
-    if session is not None:
-        return load_agent(session.agent_id, root, home)
-    if agent_id is None:
-        return load_agent(default_agent_id(root, home, disabled_of(workspace.pk, DisabledItem.Kind.AGENT)), root, home)
-    agent = load_agent(agent_id, root, home)
-    refuse_disabled(workspace.pk, agent)
-    return agent
-
-
 def _home_of(workspace: Workspace, session: AgentSession | None, agent: AgentConfig, now: datetime) -> Workspace:
     """Where the session is kept: those of internal agents belong to no folder of a person."""
     if session is not None:
@@ -245,15 +212,7 @@ def _home_of(workspace: Workspace, session: AgentSession | None, agent: AgentCon
 
 
 def _lock_for_sending(found: AgentSession) -> AgentSession:
-    return _open_to_messages(lock_session(found.pk))
-
-
-def _open_to_messages(session: AgentSession | None) -> AgentSession:
-    if session is None or session.deleting:
-        raise Conflict("This session is being deleted; start a new one.", code="session_deleted")
-    if session.archived_at is not None:
-        raise Conflict("This session is archived and takes no more messages.", code="session_archived")
-    return session
+    return open_to_messages(lock_session(found.pk))
 
 
 async def _publish_pending(accepted: Accepted, draft: _Draft, images: list[dict[str, str]]) -> None:

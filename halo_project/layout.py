@@ -117,6 +117,11 @@ class HomeLayout:
         return self.global_dir / "prompts"
 
     @property
+    def cron_logs(self) -> Path:
+        """One file for each run of a scheduled job."""
+        return self.global_dir / "logs" / "cron"
+
+    @property
     def internal_sessions(self) -> Path:
         """The root of the pseudo-workspace that internal agents' sessions belong to."""
         return self.global_dir / "internal-sessions"

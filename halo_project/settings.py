@@ -142,8 +142,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 3, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_REDIRECT_STDOUTS = False
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY_BEAT_CRON_STARTING_DEADLINE = 60  # a crontab that came due while beat was down is not caught up by beat
+CELERY_BEAT_SCHEDULER = "halo_project.beat_schedule:BeatScheduler"
 
 LOGGING_CONFIG = "logging.config.dictConfig"
 LOGGING = logging_config(HALO.log_level)

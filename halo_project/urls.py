@@ -9,6 +9,7 @@ urlpatterns = [
     path("api/", include("sessions_app.api.urls")),
     path("api/", include("agents_app.api.urls")),
     path("api/", include("channels_app.api.urls")),
+    path("api/", include("cron_app.api.urls")),
     path("", include("admin_ui.urls")),
 ]
 

@@ -14,14 +14,15 @@ def main() -> None:
     from halo_project.celery import app
 
     link.wait_for_go()
-    # A short interval, so that a one-off is noted as sent before beat can die (see docs/architecture.md, "Cron").
+    # How long a change of the schedules may go unnoticed.
     app.Beat(max_interval=1, loglevel=settings.HALO.log_level, quiet=True).run()
 
 
 def load() -> None:
     setup_django()
     import celery.apps.beat  # noqa: F401
-    import django_celery_beat.schedulers  # noqa: F401
+
+    import halo_project.beat_schedule  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -1,0 +1,198 @@
+"""Begins runs: a due instant, or somebody's wish, becomes a `CronRun` and a prompt in the queue of its session.
+
+Both are written in one transaction, in which the job moves on to its next instant: a crash before the commit leaves the
+instant due, one after it leaves a run that any worker finishes. An instant is answered once, by whoever locks the job
+first. How a run ends is `finishing`'s; what nobody took up in time, `upkeep`'s.
+
+Locks are taken in the order sessions, job, run, as they are at a round's end.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from agents_app.config.agents import AgentConfig
+from agents_app.config.model_choice import choose_model
+from agents_app.entering import Said, answering_agent, enter
+from agents_app.wake import dispatch
+from cron_app import announcements, places, run_log
+from cron_app.beat_rows import arm
+from cron_app.finishing import end
+from cron_app.models import CronJob, CronRun
+from halo_project.errors import BadRequest, Conflict, HaloError, NotFound
+from halo_project.layout import resolve_workspace
+from sessions_app import queue
+from sessions_app.lease import RUN_KINDS
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
+from sessions_app.tree import lock_subtree
+from sessions_app.workspaces import find_session, open_workspace
+
+UNATTENDED = (
+    "[Unattended cron run — nobody will answer questions while it runs. Decide for yourself and say at the end what you "
+    "would have asked.]"
+)
+SAME_JOB = "previous run still in progress"
+MISSED = "Nothing of Halo was running when this was due, or nobody took it up in time; it is not made up for."
+_TRIES = 5
+
+Status = CronRun.Status
+
+
+class _Changed(Exception):
+    """The job was edited between looking at its files and locking its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the files say about where the run happens. session: None when it is yet to be made."""
+
+    workspace: Workspace
+    folder: Path | None
+    session_id: str
+    session: AgentSession | None
+    agent: AgentConfig
+
+
+def fire(job_id: str, due: datetime, now: datetime) -> CronRun | None:
+    """Answer the instant that the job is due at; None when it was answered already or is not due any more."""
+    return _begin(job_id, due, now)
+
+
+def run_now(job_id: str, now: datetime) -> CronRun:
+    """Begin a run by hand, whatever the schedule says. The run may come out skipped or failed. Raises NotFound."""
+    run = _begin(job_id, None, now)
+    if run is None:
+        raise NotFound("There is no such job.", code="job_missing")
+    return run
+
+
+def miss(job_id: str, due: datetime, now: datetime) -> bool:
+    """The instant passed with nobody there: it is noted, and a one-shot is over. False when it was answered."""
+    with transaction.atomic():
+        job = CronJob.objects.select_for_update().filter(pk=job_id).first()
+        if not _is_due(job, due):
+            return False
+        run = _new_run(job, due, now)
+        run.status, run.failure_reason, run.completed_at = Status.MISSED, MISSED, now
+        run.save(force_insert=True)
+        if job.run_at is not None:
+            job.enabled, job.last_run_status, job.last_run_at, job.last_run_id = False, Status.MISSED, now, run.pk
+            job.save(update_fields=["enabled", "last_run_status", "last_run_at", "last_run_id"])
+        announcements.run_changed(run)
+        announcements.job_changed(job.pk, "missed")
+        arm(job, now)
+        return True
+
+
+def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
+    for _ in range(_TRIES):
+        job = CronJob.objects.filter(pk=job_id).first()
+        if job is None or (due is not None and not _is_due(job, due)):
+            return None
+        place = _place(job, now)
+        try:
+            run = _write(job, due, place, now)
+        except _Changed:
+            continue
+        if run is not None and run.status == Status.RUNNING and run.session_pk is not None:
+            dispatch(run.session_pk)
+        return run
+    raise Conflict("This job was changed again and again while it was to begin; try again.")
+
+
+def _is_due(job: CronJob | None, due: datetime) -> bool:
+    return job is not None and job.enabled and job.next_due == due
+
+
+def _place(job: CronJob, now: datetime) -> _Place | HaloError:
+    """Or why the run cannot be; told as the run's end."""
+    try:
+        try:
+            resolve_workspace(job.workspace_path)
+        except HaloError:
+            raise BadRequest(f"workspace not found: {job.workspace_path}") from None
+        folder = places.working_folder(Path(job.workspace_path), job.working_dir)
+        workspace = open_workspace(job.workspace_path, now)
+        session_id = places.new_session_id(job.pk, now) if job.stateless else places.effective_session_id(job)
+        session = find_session(workspace, session_id)
+        agent = answering_agent(workspace, session, job.agent_id)
+        if session is not None and session.agent_id != job.agent_id:
+            raise Conflict(
+                f"The session {session_id} belongs to the agent {session.agent_id}, and a session keeps its agent. Give "
+                "the job that agent, another session, or a new session for every run."
+            )
+        choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))
+        return _Place(workspace, folder, session_id, session, agent)
+    except HaloError as error:
+        return error
+
+
+def _write(job: CronJob, due: datetime | None, place: _Place | HaloError, now: datetime) -> CronRun | None:
+    """The transaction. None when the instant was answered meanwhile. Raises _Changed."""
+    with transaction.atomic():
+        found = None if isinstance(place, HaloError) else place.session
+        tree = [] if found is None else lock_subtree(found)
+        locked = CronJob.objects.select_for_update().filter(pk=job.pk).first()
+        if locked is None or (due is not None and not _is_due(locked, due)):
+            return None
+        if locked.updated_at != job.updated_at:
+            raise _Changed
+        run = _new_run(locked, due, now)
+        if isinstance(place, HaloError):
+            _end_at_once(locked, run, Status.FAILED, place.message, now)
+        elif (why := _busy(locked, place, tree)) is not None:
+            _end_at_once(locked, run, Status.SKIPPED, why, now)
+        else:
+            _enqueue(locked, run, place, next((each for each in tree if each.pk == found.pk), None), now)
+        if due is not None:
+            arm(locked, max(due, now))
+        return run
+
+
+def _new_run(job: CronJob, due: datetime | None, now: datetime) -> CronRun:
+    return CronRun(
+        id=places.new_run_id(now),
+        job_id=job.pk,
+        trigger_kind=CronRun.Trigger.MANUAL if due is None else CronRun.Trigger.SCHEDULED,
+        status=Status.RUNNING,
+        due=due,
+        started_at=now,
+        session_id=None if job.stateless else places.effective_session_id(job),
+        workspace_path=job.workspace_path,
+    )
+
+
+def _end_at_once(job: CronJob, run: CronRun, status: str, reason: str, now: datetime) -> None:
+    """Nothing of it runs. A skipped one leaves what the last run came to; a one-shot is over either way."""
+    run.save(force_insert=True)
+    end(job, run, status, reason, now)
+
+
+def _busy(job: CronJob, place: _Place, tree: list[AgentSession]) -> str | None:
+    """Why no run of the job may begin now; what it would share is locked."""
+    running = CronRun.objects.filter(status=Status.RUNNING)
+    if running.filter(job_id=job.pk).exists():
+        return SAME_JOB
+    keys = [each.pk for each in tree]
+    if running.filter(session_pk__in=keys).exists():
+        return f"session {place.session_id} busy: another cron run is in progress"
+    works = SessionRun.objects.filter(session__in=keys, kind__in=RUN_KINDS).exists()
+    waits = QueuedMessage.objects.filter(session__in=keys, state__in=[queue.State.QUEUED, queue.State.HELD]).exists()
+    return f"session {place.session_id} busy: a turn is running in it" if works or waits else None
+
+
+def _enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | None, now: datetime) -> None:
+    text = f"{UNATTENDED}\n\n{job.user_prompt}"
+    said = Said(QueuedMessage.Kind.CRON, text, job.access_level, [], origin=f"cron:{run.pk}")
+    entered = enter(place.workspace, session, place.session_id, place.agent, said, now)
+    run.session_id, run.session_pk, run.prompt_row_id = place.session_id, entered.session.pk, entered.row.row_id
+    run.per_run_session = job.stateless
+    run.folder_before = entered.session.working_dir
+    entered.session.working_dir = str(place.folder) if place.folder is not None else None
+    entered.session.save(update_fields=["working_dir"])
+    run.save(force_insert=True)
+    run_log.note_beginning(job, run)
+    announcements.run_changed(run)

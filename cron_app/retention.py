@@ -1,0 +1,72 @@
+"""How long runs are kept: the newest of each job, for some weeks, their logs for a month; after that they go, and the
+session of a run that had one of its own goes with it.
+
+Deleting a session may have to wait for whoever is in it; its run then stays for the next time.
+"""
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from agents_app import conversation
+from cron_app import run_log
+from cron_app.models import CronJob, CronRun
+from halo_project.database import db, db_and_files
+from halo_project.errors import BadRequest, Conflict, NotFound
+
+logger = logging.getLogger(__name__)
+
+RUNS_PER_JOB = 100
+RUNS_PER_STATELESS_JOB = 10
+ROWS_KEPT = timedelta(days=60)
+AT_ONCE = 200  # runs that one look removes; the next one goes on
+
+_last: dict[str, datetime] = {}
+
+
+async def prune(now: datetime) -> int:
+    """Remove what is kept no longer, and once an hour old logs; returns how many runs went."""
+    doomed = await db(_doomed, now)
+    removed = 0
+    for run in doomed:
+        if not run.per_run_session or await _session_is_gone(run):
+            await db(CronRun.objects.filter(pk=run.pk).delete)
+            await db_and_files(run_log.remove, run.pk)
+            removed += 1
+    if now - _last.get("logs", now - timedelta(days=1)) > timedelta(hours=1):
+        _last["logs"] = now
+        await db_and_files(run_log.remove_old, now)
+    return removed
+
+
+def _doomed(now: datetime) -> list[CronRun]:
+    done = CronRun.objects.exclude(status=CronRun.Status.RUNNING)
+    old = list(done.filter(started_at__lt=now - ROWS_KEPT).order_by("pk")[:AT_ONCE])
+    jobs = dict(CronJob.objects.values_list("pk", "stateless"))
+    left = list(done.exclude(job_id__in=CronJob.objects.values("pk")).order_by("pk")[:AT_ONCE])
+    many = [run for job_id in _busy_jobs(now) for run in _surplus(job_id, jobs.get(job_id, False))]
+    return list({run.pk: run for run in [*old, *left, *many]}.values())[:AT_ONCE]
+
+
+def _busy_jobs(now: datetime) -> Iterable[str]:
+    """Jobs that had a run since about the last look: only they can have too many."""
+    since = _last.get("runs", now - ROWS_KEPT)
+    _last["runs"] = now - timedelta(minutes=5)
+    return list(CronRun.objects.filter(started_at__gte=since).order_by().values_list("job_id", flat=True).distinct())
+
+
+def _surplus(job_id: str, stateless: bool) -> list[CronRun]:
+    most = RUNS_PER_STATELESS_JOB if stateless else RUNS_PER_JOB
+    newest = CronRun.objects.filter(job_id=job_id).order_by("-pk")
+    return [run for run in newest[most : most + AT_ONCE] if run.status != CronRun.Status.RUNNING]
+
+
+async def _session_is_gone(run: CronRun) -> bool:
+    try:
+        await conversation.delete(workspace=str(run.workspace_path), session_id=str(run.session_id))
+    except (NotFound, BadRequest):
+        pass  # it was deleted by somebody, or its whole folder was
+    except Conflict as error:
+        logger.info("run %s is kept a while longer: %s", run.pk, error.message)
+        return False
+    return True

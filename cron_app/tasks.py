@@ -1,0 +1,14 @@
+"""The Celery entry of schedules: beat sends it when a job is due. A second message for the same instant does nothing."""
+
+from datetime import datetime
+
+from cron_app.beat_rows import QUEUE, TASK
+from halo_project.celery import app
+
+
+@app.task(name=TASK, queue=QUEUE, ignore_result=True)
+def fire(job_id: str, due: str) -> None:
+    from cron_app import fires
+    from halo_project.clock import utcnow
+
+    fires.fire(job_id, datetime.fromisoformat(due), utcnow())
