@@ -6,22 +6,19 @@ A job with a fault is taken in disabled, with what stands there, so that a perso
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
-
-from django.conf import settings
+from typing import Any
 
 from agents_app.config.command_names import LEVELS
+from cron_app import job_fields
+from cron_app.job_places import folder_in, workspace_root
 from cron_app.models import CronJob, CronRun
 from cron_app.original_db import Row, id_in, instant_in, is_set, objects_in, text_in
 from cron_app.original_run import RUN_ID_CHARS
-from cron_app.schedules import ScheduleInvalid, check_schedule, check_timezone
 from halo_project.errors import HaloError
-from halo_project.layout import refuse_home, resolve_workspace
-from halo_project.real_paths import is_inside
 
 _IDS_KEPT = 4  # from this version of the tables on, a job's own session is named as here
-_SCHEDULE_CHARS, _ZONE_CHARS, _ID_CHARS, _SESSION_CHARS = 200, 100, 200, 512
-_TARGET_TEXTS = ("channelType", "accountId", "chatId")
+_ZONE_CHARS, _ID_CHARS, _SESSION_CHARS = 100, 200, 512
+_TARGET_FIELDS = ("channelType", "accountId", "chatId")
 _STATUSES = frozenset(CronRun.Status.values) - {CronRun.Status.RUNNING}
 
 
@@ -33,13 +30,13 @@ class Taken:
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def checked(self, check: Callable[[str], str], text: str, most: int) -> str:
+    def checked(self, check: Callable[[str], Any], given: str, most: int) -> Any:
         """What `check` makes of a text; the text itself, where it fits, when that is refused."""
         try:
-            return check(text)
-        except ScheduleInvalid as error:
+            return check(given)
+        except HaloError as error:
             self.faults.append(error.message)
-            return text if len(text) <= most else ""
+            return given if len(given) <= most else ""
 
 
 def made_job(row: Row, job_id: str, runs: Sequence[Row], version: int, now: datetime) -> Taken:
@@ -78,31 +75,21 @@ def _who_and_what(taken: Taken) -> None:
 
 def _place(taken: Taken, row: Row) -> None:
     job = taken.job
-    job.workspace_path, job.working_dir = text_in(row, "workspace_path"), text_in(row, "working_dir") or None
+    job.workspace_path, folder = text_in(row, "workspace_path"), text_in(row, "working_dir")
+    job.working_dir = folder or None
     try:
-        root = resolve_workspace(job.workspace_path)
-        refuse_home(root, settings.HALO_HOME)
+        root = workspace_root(job.workspace_path)
+        job.workspace_path = str(root)
+        job.working_dir = folder_in(root, folder) if folder else None
     except HaloError as error:
         taken.faults.append(error.message)
-        return
-    job.workspace_path = str(root)
-    if job.working_dir and not _is_folder_in(root, job.working_dir):
-        taken.faults.append(f"There is no folder {job.working_dir[:200]} in its workspace.")
-
-
-def _is_folder_in(root: Path, name: str) -> bool:
-    try:
-        folder = (root / name).resolve()
-        return is_inside(folder, root) and folder.is_dir()
-    except (OSError, RuntimeError, ValueError):
-        return False
 
 
 def _when(taken: Taken, row: Row) -> None:
     """A single time stands before a schedule, as it did in the original."""
     job, schedule = taken.job, text_in(row, "schedule").strip()
     zone = text_in(row, "timezone").strip()
-    job.timezone = taken.checked(check_timezone, zone, _ZONE_CHARS) if zone else ""
+    job.timezone = taken.checked(job_fields.timezone, zone, _ZONE_CHARS)
     job.run_at = instant_in(row, "run_at")
     if is_set(row, "run_at"):
         if job.run_at is None:
@@ -110,7 +97,11 @@ def _when(taken: Taken, row: Row) -> None:
         if schedule:
             taken.notes.append(f"It had a schedule ({schedule[:100]}) beside a single time; the single time stands.")
         return
-    job.schedule = taken.checked(check_schedule, _five_fields(schedule), _SCHEDULE_CHARS)
+    job.schedule = taken.checked(job_fields.schedule, _five_fields(schedule), job_fields.MAX_SCHEDULE_CHARS)
+    if not schedule:
+        taken.faults.append("It has neither a schedule nor a single time.")
+    if _counts_days_otherwise(job.schedule):
+        taken.notes.append(f"In {job.schedule} both days must match here; in the original either one was enough.")
     for name in ("active_from", "active_until"):
         setattr(job, name, instant_in(row, name))
         if is_set(row, name) and getattr(job, name) is None:
@@ -123,6 +114,13 @@ def _five_fields(schedule: str) -> str:
     """The original also took six, the first for seconds; at second 0 the other five mean the same."""
     fields = schedule.split()
     return " ".join(fields[1:]) if len(fields) == 6 and fields[0] == "0" else schedule
+
+
+def _counts_days_otherwise(schedule: str) -> bool:
+    """A day field such as `*/2` begins with a star, which the original did not take for one."""
+    fields = schedule.split()
+    days = [fields[2], fields[4]] if len(fields) == 5 else []
+    return bool(days) and "*" not in days and any(each.startswith("*") for each in days)
 
 
 def _session(taken: Taken, row: Row, runs: Sequence[Row], version: int) -> None:
@@ -148,10 +146,13 @@ def _level(taken: Taken, row: Row) -> None:
 
 def _targets(taken: Taken, row: Row) -> None:
     found = objects_in(row, "targets")
-    kept = [{key: each[key] for key in _TARGET_TEXTS if isinstance(each.get(key), str)} for each in found or ()]
-    taken.job.targets = [each for each in kept if each.get("channelType") and each.get("accountId")]
-    if found is None or len(taken.job.targets) < len(found):
-        taken.faults.append("Whom its answer is to be sent to cannot be read in full.")
+    if found is None:
+        taken.faults.append("Whom its answer is to be sent to cannot be read.")
+        return
+    try:
+        taken.job.targets = job_fields.targets([{name: each.get(name) for name in _TARGET_FIELDS} for each in found])
+    except HaloError as error:
+        taken.faults.append(f"Whom its answer is to be sent to is refused: {error.message}")
 
 
 def _last_status(row: Row) -> str | None:

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from cron_app.models import CronJob, CronRun
 from cron_app.original_db import Row, id_in, instant_in, objects_in, text_in
+from cron_app.places import own_session_id
 
 RUN_ID_CHARS = 64
 JOB_ID_CHARS = 200
@@ -37,11 +38,6 @@ def made_run(row: Row, job: CronJob | None, version: int, now: datetime) -> Cron
         workspace_path=text_in(row, "workspace_path") or _workspace_of(job, version),
         per_run_session=session_id is not None and _is_per_run(session_id, job_id, started),
     )
-
-
-def own_session_id(job_id: str) -> str:
-    """The session of a job that picks none."""
-    return job_id if job_id.startswith("cron-") else f"cron-{job_id}"
 
 
 def _ending(row: Row) -> tuple[str, str | None]:

@@ -34,7 +34,7 @@ class CronJobs(SessionTool):
             **text_fields(
                 action="list, create, update, enable, disable or delete.",
                 job_id="Which job. With list: this one, with all of its prompt.",
-                prompt="What is to be done, complete in itself: the agent of the job knows nothing of this conversation.",
+                prompt="What is to be done, complete in itself: who does it knows nothing of this conversation.",
                 schedule="When it runs again and again: five fields, minute hour day-of-month month day-of-week.",
                 run_at="When it runs once, ISO 8601; without an offset in the job's time zone.",
                 timezone="IANA name, say Europe/Paris, in which the schedule is meant. Without: this machine's.",

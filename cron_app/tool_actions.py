@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from channels_app.outbox import target_options
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
@@ -27,6 +28,7 @@ from cron_app.tool_fields import shown, values_of
 from sessions_app.log.encode import column_text
 from sessions_app.models import AgentSession
 
+TARGETS_LISTED = 10
 NEEDED = "workspace"  # the access level below which nobody has schedules
 _NO_JOB = 'there is no job "{}" in this workspace. `list` names those that there are.'
 
@@ -71,16 +73,30 @@ def _list(call: Call, level: str) -> dict[str, Any]:
     if call.args.get("job_id"):
         return {"code": 0, "job": _seen(_found(call, _here(call)), level, whole=True)}
     offset = call.args.get("offset", 0)
-    answer: dict[str, Any] = {"code": 0, "total": _here(call).count(), "jobs": []}
-    left = call.room
+    answer: dict[str, Any] = {"code": 0, "total": _here(call).count(), "targets": _targets(call), "jobs": []}
+    left = call.room - _size(answer)
     for job in _here(call).order_by("-created_at", "-pk")[offset : offset + 100]:
         entry = _seen(job, level, whole=False)
-        left -= len(json.dumps(entry, ensure_ascii=False)) + 2
+        left -= _size(entry)
         if left < 0 and answer["jobs"]:
             break
         answer["jobs"].append(entry)
     end = offset + len(answer["jobs"])
     return {**answer, "next_offset": end} if end < answer["total"] else answer
+
+
+def _targets(call: Call) -> list[dict[str, Any]]:
+    """Some of those that a job of this workspace can send its answer to."""
+    options = [each for each in target_options() if each["enabled"] and _is_for(call, each["workspacePath"])]
+    return [{name: each[name] for name in ("channelType", "accountId", "label")} for each in options[:TARGETS_LISTED]]
+
+
+def _is_for(call: Call, workspace_path: str | None) -> bool:
+    return not workspace_path or workspace_path == str(call.workspace)
+
+
+def _size(part: Any) -> int:
+    return len(json.dumps(part, ensure_ascii=False)) + len(", ")
 
 
 def _create(call: Call, level: str, now: datetime) -> dict[str, Any]:

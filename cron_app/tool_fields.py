@@ -25,7 +25,7 @@ _TIMES = ("run_at", "active_from", "active_until")
 
 
 def values_of(args: dict[str, Any], job: CronJob | None = None) -> dict[str, Any]:
-    """What the call sets, in the names of `jobs.create`. job: the one that is changed. Raises Refused, ScheduleInvalid."""
+    """What the call sets, in the names of `jobs.create`. job: the changed one. Raises Refused, ScheduleInvalid."""
     values = {column: args[name] for name, column in _AS_GIVEN.items() if name in args}
     zone = _zone_meant(args, job)
     values |= {name: _moment(name, args[name], zone) for name in _TIMES if name in args}
@@ -37,12 +37,12 @@ def values_of(args: dict[str, Any], job: CronJob | None = None) -> dict[str, Any
 def shown(job: CronJob, *, whole: bool = True) -> dict[str, Any]:
     """whole: with all of its prompt."""
     zone = _zone(zone_of(job))
-    prompt = job.user_prompt
+    prompt, due, last = job.user_prompt, job.next_due, job.last_run_at
     return {
         "job_id": job.pk,
         "label": job.label,
         "enabled": job.enabled,
-        "next_run": None if job.next_due is None else {"local": _iso(job.next_due, zone), "utc": _iso(job.next_due, UTC)},
+        "next_run": None if due is None else {"local": _iso(due, zone), "utc": _iso(due, UTC)},
         **({"schedule": job.schedule} if job.run_at is None else {"run_at": _iso(job.run_at, zone)}),
         "timezone": zone_of(job),
         **{name: _iso(moment, zone) for name in _TIMES[1:] if (moment := getattr(job, name)) is not None},
@@ -52,8 +52,8 @@ def shown(job: CronJob, *, whole: bool = True) -> dict[str, Any]:
         "new_session_each_run": job.stateless,
         "targets": job.targets,
         "access_level": job.access_level,
-        "last_run": None if job.last_run_at is None else {"status": job.last_run_status, "at": _iso(job.last_run_at, zone)},
-    }  # fmt: skip
+        "last_run": None if last is None else {"status": job.last_run_status, "at": _iso(last, zone)},
+    }
 
 
 def _zone_meant(args: dict[str, Any], job: CronJob | None) -> ZoneInfo:
