@@ -18,6 +18,7 @@ from agents_app.mend import asked_to_continue, last_answer, missing_events
 from agents_app.process_ledger import end_leftovers
 from agents_app.runtimes.errors import ModelError
 from agents_app.sent_calls import SENDING_TOOLS, call_origin, sent_answer, sent_by
+from agents_app.session_tools.registry import answer_of
 from agents_app.tree_recovery import CutOffRun, ripen, settle, tree_keys
 from agents_app.wake import Signal, wake_all
 from halo_project.clock import now_ms, utcnow
@@ -163,13 +164,16 @@ async def _level_files(held: HeldSession) -> list[str]:
 
 
 def _answers(round_id: str, calls: list[Block]) -> dict[str, str]:
-    """Results of calls that only sent something, where it is known that they did: told as they would have been."""
-    known = {}
-    for call in calls:
-        target = sent_by(call_origin(round_id, call["id"])) if call.get("name") in SENDING_TOOLS else None
-        if target is not None:
-            known[call["id"]] = sent_answer(str(call["name"]), target.session_id)
-    return known
+    """Results of calls of which it is known that they did what they were for: told as they would have been."""
+    found = {call["id"]: _answer(str(call.get("name")), call_origin(round_id, call["id"])) for call in calls}
+    return {call_id: answer for call_id, answer in found.items() if answer is not None}
+
+
+def _answer(tool: str, origin: str) -> str | None:
+    if tool not in SENDING_TOOLS:
+        return answer_of(tool, origin)
+    target = sent_by(origin)
+    return None if target is None else sent_answer(tool, target.session_id)
 
 
 def _with_results(messages: list[RawMessage], calls: list[Block], known: dict[str, str]) -> list[RawMessage]:

@@ -14,8 +14,10 @@ class CronConfig(AppConfig):
         from channels_app import outbox
         from cron_app import upkeep  # models exist only now
         from cron_app.finishing import OWNER, RUNS, delivered
+        from cron_app.tool import register_tool
         from halo_project.beat_schedule import before_first_reading
 
+        register_tool()
         outcome.register(RUNS)
         outbox.on_finished(OWNER, delivered)
         before_first_reading(upkeep.at_start)

@@ -34,6 +34,7 @@ class CronJob(models.Model):
     last_run_id = models.CharField(max_length=64, null=True, blank=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
+    origin = models.CharField(max_length=300, null=True, blank=True, unique=True)  # the tool call that made it
 
     class Meta:
         indexes = [

@@ -101,7 +101,7 @@ class TestBundled:
     def test_what_it_names_is_there(self, skill_id: str) -> None:
         text = (BUNDLED / "skills" / skill_id / "SKILL.md").read_text()
         for command in re.findall(r"`(?:halo|{{halo_command}}) ([a-z]+)", text):
-            assert command in command_names() or command == "cron", command
+            assert command in command_names(), command
         assert "`halo " not in text and "~/.halo" not in text  # neither is this installation's
         for tool in re.findall(r"`((?:file|web|view|shell)_\w+)`", text):
             assert tool in TOOL_NAMES, tool

@@ -18,6 +18,7 @@ SESSION_TOOLS = (
 )  # fmt: skip
 CONTINUE_TASK = "continue_task"
 ACTIVATE_SKILL = "activate_skill"
+CRON_JOBS = "cron_jobs"
 
 LISTED: tuple[str, ...] = tuple(dict.fromkeys((*TOOL_NAMES, RELAY)))
 
@@ -35,6 +36,8 @@ def _remark(name: str) -> str:
         return f"`{name}` under `tools` has no effect: the tools for sub-agents come with a `team`."
     if name == ACTIVATE_SKILL:
         return f"`{name}` under `tools` has no effect: it comes by itself with `skills`."
+    if name == CRON_JOBS:
+        return f"`{name}` under `tools` has no effect: it comes by itself with the skill `cron`."
     if name == CONTINUE_TASK:
         return f"`{name}` under `tools` has no effect: every agent has it."
     if name in RELAY_TOOLS:

@@ -12,6 +12,7 @@ from agents_app.held_session import HeldSession
 from agents_app.session_tools.activate_skill import ActivateSkill
 from agents_app.session_tools.base import SessionTool
 from agents_app.session_tools.continuing import ContinueTask
+from agents_app.session_tools.registry import Holder, held_by
 from agents_app.session_tools.relay import RELAY_TOOLS
 from agents_app.session_tools.team import TEAM_TOOLS
 from agents_app.tools.base import Tool
@@ -28,7 +29,7 @@ def session_tool_kinds(
     """Which of them this agent holds. `skills`: those in effect for it here.
 
     `continue_task` for every agent; those for the tree for agents with a team; relaying for roots at full access;
-    `activate_skill` where there is a skill that the model may activate.
+    `activate_skill` where there is a skill that the model may activate; what floors above add, by their conditions.
     """
     kinds: list[type[SessionTool]] = [ContinueTask]
     if agent.team and not agent.internal:
@@ -37,7 +38,7 @@ def session_tool_kinds(
         kinds += RELAY_TOOLS
     if any(skill.model_invocable for skill in skills):
         kinds.append(ActivateSkill)
-    return kinds
+    return kinds + held_by(Holder(agent, skills, root=root, access=access))
 
 
 def session_tools(held: HeldSession, given: "InForce") -> dict[str, Tool]:

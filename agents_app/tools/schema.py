@@ -1,7 +1,7 @@
 """Checks a model's arguments against a tool's JSON schema, with messages the model can act on.
 
-Only what our schemas use is known: type, required, minimum, enum-free flat properties. Unknown arguments are ignored
-and a null counts as left out, since models send both.
+Only what our schemas use is known: type, required, minimum, enum-free flat properties. What stands in a list
+is the tool's to check. Unknown arguments are ignored and a null counts as left out, since models send both.
 """
 
 from typing import Any
@@ -15,6 +15,7 @@ _NAMES = {
     "number": "a number",
     "boolean": "true or false",
     "object": "an object",
+    "array": "a list",
 }
 
 
@@ -54,7 +55,7 @@ def _has_type(expected: str, value: object) -> bool:
     if expected in ("integer", "number"):
         kinds: tuple[type, ...] = (int,) if expected == "integer" else (int, float)
         return isinstance(value, kinds) and not isinstance(value, bool)
-    return isinstance(value, {"string": str, "object": dict}[expected])
+    return isinstance(value, {"string": str, "object": dict, "array": list}[expected])
 
 
 def _kind(value: object) -> str:

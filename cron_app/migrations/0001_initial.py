@@ -36,6 +36,7 @@ class Migration(migrations.Migration):
                 ('last_run_id', models.CharField(blank=True, max_length=64, null=True)),
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
+                ('origin', models.CharField(blank=True, max_length=300, null=True, unique=True)),
             ],
             options={
                 'indexes': [models.Index(fields=['-created_at', '-id'], name='cron_jobs_newest'), models.Index(condition=models.Q(('next_due__isnull', False)), fields=['next_due'], name='cron_jobs_due')],

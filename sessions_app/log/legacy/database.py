@@ -69,7 +69,7 @@ _DISABLED_COLUMNS = tuple(one.name for one in fields(LegacyDisabled))
 
 def read_database(path: Path) -> LegacyDatabase:
     """Everything at once. Raises LegacyUnreadable when it is no database, OSError."""
-    with _opened_copy(path) as connection:
+    with opened_copy(path) as connection:
         return LegacyDatabase(_sessions(connection, _SESSION_COLUMNS), _disabled_items(connection))
 
 
@@ -78,12 +78,12 @@ def read_sessions(path: Path, columns: Collection[str]) -> list[LegacySession]:
 
     In the order of `read_database`. Raises LegacyUnreadable when it is no database, OSError.
     """
-    with _opened_copy(path) as connection:
+    with opened_copy(path) as connection:
         return _sessions(connection, columns)
 
 
 @contextmanager
-def _opened_copy(path: Path) -> Iterator[sqlite3.Connection]:
+def opened_copy(path: Path) -> Iterator[sqlite3.Connection]:
     with tempfile.TemporaryDirectory(prefix="halo-1x-") as folder:
         copy = Path(folder, "halo.db")
         # The log first: a checkpoint between the two copies then leaves pages doubled, not lost.
@@ -99,7 +99,7 @@ def _opened_copy(path: Path) -> Iterator[sqlite3.Connection]:
             raise LegacyUnreadable(f"{path.name} cannot be read ({error})") from None
 
 
-def _rows(connection: sqlite3.Connection, table: str, columns: Collection[str]) -> Iterator[dict[str, Any]]:
+def table_rows(connection: sqlite3.Connection, table: str, columns: Collection[str]) -> Iterator[dict[str, Any]]:
     """The rows with those of these columns that the table has; what is null is left out."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
     if found is None:
@@ -114,12 +114,12 @@ def _rows(connection: sqlite3.Connection, table: str, columns: Collection[str]) 
 
 
 def _sessions(connection: sqlite3.Connection, columns: Collection[str]) -> list[LegacySession]:
-    rows = _rows(connection, "agent_sessions", ("id", *(name for name in columns if name != "id")))
+    rows = table_rows(connection, "agent_sessions", ("id", *(name for name in columns if name != "id")))
     return [_session(row) for row in rows if _text(row, "id")]
 
 
 def _disabled_items(connection: sqlite3.Connection) -> list[LegacyDisabled]:
-    rows = _rows(connection, "disabled_items", _DISABLED_COLUMNS)
+    rows = table_rows(connection, "disabled_items", _DISABLED_COLUMNS)
     return [_disabled(row) for row in rows if _text(row, "item_id")]
 
 

@@ -142,6 +142,7 @@ TOOL_WARNINGS = [
     ("bash", "is no tool of Halo's; it is ignored."),
     ("start_session", "has no effect: the tools for sub-agents come with a `team`."),
     ("activate_skill", "has no effect: it comes by itself with `skills`."),
+    ("cron_jobs", "has no effect: it comes by itself with the skill `cron`."),
     ("continue_task", "has no effect: every agent has it."),
     ("relay_send", "has no effect: `relay` stands for all three relay tools."),
 ]
