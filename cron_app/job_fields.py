@@ -15,7 +15,6 @@ from sessions_app.identifiers import check_agent_id, check_session_id
 from sessions_app.log.encode import column_text
 
 MAX_LABEL_CHARS = 200
-MAX_SCHEDULE_CHARS = 200
 MAX_PROMPT_CHARS = 100_000
 MAX_TARGETS = 20
 
@@ -41,8 +40,6 @@ def user_prompt(value: str) -> str:
 
 def schedule(value: str) -> str:
     """Normalised; '' for none."""
-    if len(value) > MAX_SCHEDULE_CHARS:
-        raise BadRequest(f"A schedule has at most {MAX_SCHEDULE_CHARS} characters.", code="bad_schedule")
     return check_schedule(value) if value.strip() else ""
 
 

@@ -16,6 +16,7 @@ from halo_project.layout import HomeLayout, WorkspaceLayout
 from sessions_app.models import AgentSession, Workspace
 from tests.agents_app.config.support import write_agent
 from tests.cron_app.job_values import NOW, once, values
+from tests.sessions_app.legacy_support import write_database
 from tests.support.session_rows import make_session, make_workspace
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("home")]
@@ -359,6 +360,13 @@ class TestSession:
         assert daily.session_id == "talk"
         lay_over(daily, {"session_id": ""}, NOW)
         assert daily.session_id is None
+
+    def test_one_of_a_folder_that_only_the_original_used(self, daily: CronJob, workspace: Path) -> None:
+        """The list shows its sessions, so they can be picked; they are taken in then."""
+        write_database(WorkspaceLayout(workspace).legacy_database, [{"id": "old"}, {"id": "away", "archived_at": 5}])
+        lay_over(daily, {"session_id": "old"}, NOW)
+        assert AgentSession.objects.filter(workspace__path=str(workspace)).count() == 2
+        assert "archived" in refused(daily, session_id="away").message
 
     def test_never_with_a_new_one_each_time(self, daily: CronJob, talk: AgentSession) -> None:
         assert (
