@@ -2,7 +2,7 @@
 # PYTHON names the interpreter: any from 3.11 on. Without it the first one found that has `venv` is taken.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev serve test test-postgres lint fix bench bench-store bench-turns bench-providers bench-tools chaos lock clean
+.PHONY: help setup dev serve test test-postgres lint fix bench bench-store bench-turns bench-providers bench-tools bench-cron chaos lock clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -60,6 +60,9 @@ bench-providers: dev ## measure what the four wires to models cost beyond the SD
 
 bench-tools: dev ## measure searches beside ripgrep and find, the system prompt, a sandbox; figures go to bench-tools.json
 	$(BIN)/python -m benchmarks.tools $(ARGS)
+
+bench-cron: dev ## measure beat's loop over 5,000 jobs and how late 100 jobs are that are due at once; figures go to bench-cron.json
+	$(BIN)/python -m benchmarks.cron $(ARGS)
 
 chaos: dev ## three minutes of talk while workers and Redis are killed, then a look at what is left
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
