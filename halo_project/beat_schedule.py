@@ -15,12 +15,16 @@ from celery.schedules import schedstate
 from django.db import DatabaseError, InterfaceError, close_old_connections
 from django.db.models import QuerySet
 from django_celery_beat.models import PeriodicTask, PeriodicTasks
-from django_celery_beat.schedulers import SCHEDULE_SYNC_MAX_INTERVAL, DatabaseScheduler, ModelEntry
+from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 from django_celery_beat.utils import NEVER_CHECK_TIMEOUT
 
 from halo_project.clock import utcnow
 
 logger = logging.getLogger(__name__)
+
+HORIZON_S = 120.0  # rows that come due later are not read yet
+READ_EVERY_S = 60.0
+READ_APART_S = 0.5  # while many fire, each of them changes rows: they are read together
 
 _before_reading: list[Callable[[], None]] = []
 
@@ -67,16 +71,19 @@ class BeatScheduler(DatabaseScheduler):
     def schedule(self) -> dict[str, ModelEntry]:
         try:
             close_old_connections()
-            change = PeriodicTasks.last_change()
             # The clock of the wall: while a machine slept, what came due was not among what was read.
-            if change != self._last_change or abs(time.time() - self._read_at) >= SCHEDULE_SYNC_MAX_INTERVAL:
+            age = abs(time.time() - self._read_at)
+            if age >= READ_APART_S and (self._was_changed() or age >= READ_EVERY_S):
                 self._read()
-                self._last_change = change
         except (DatabaseError, InterfaceError) as error:
             logger.warning("schedules cannot be read, trying again: %s", error)
         return self._schedule
 
+    def _was_changed(self) -> bool:
+        return PeriodicTasks.last_change() != self._last_change
+
     def _read(self) -> None:
+        self._last_change = PeriodicTasks.last_change()  # first: what changes meanwhile is read again
         entries = self.all_as_schedule()
         self._sent = {name: sent for name, sent in self._sent.items() if name in entries}
         self._schedule = {name: each for name, each in entries.items() if self._sent.get(name) != each.model.kwargs}
@@ -85,7 +92,7 @@ class BeatScheduler(DatabaseScheduler):
 
     def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
         """Halo has clocked rows only; what other kinds an older release left is not sent."""
-        horizon = utcnow() + timedelta(seconds=2 * SCHEDULE_SYNC_MAX_INTERVAL)
+        horizon = utcnow() + timedelta(seconds=HORIZON_S)
         rows = PeriodicTask.objects.filter(enabled=True, total_run_count=0, clocked__clocked_time__lte=horizon)
         return rows.select_related("clocked")
 

@@ -24,6 +24,7 @@ QUEUE = "beat-test"
 def beat(redis_server: RedisProcess, monkeypatch: pytest.MonkeyPatch):
     """A scheduler over the rows that are there; nothing is brought in step first."""
     monkeypatch.setattr(beat_schedule, "_before_reading", [])
+    monkeypatch.setattr(beat_schedule, "READ_APART_S", 0.0)
     sync_redis().delete(key(QUEUE))
     return BeatScheduler(app=app, max_interval=1)
 
@@ -130,6 +131,18 @@ def test_C11_a_database_that_is_away_costs_a_delay_only(beat: BeatScheduler, mon
     assert sent() == ["past"]
 
 
+def test_many_changes_in_a_moment_are_read_together(beat: BeatScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks(beat)
+    monkeypatch.setattr(beat_schedule, "READ_APART_S", 0.3)
+    reads = []
+    monkeypatch.setattr(beat, "_read", lambda: reads.append(BeatScheduler._read(beat)))
+    begun = time.monotonic()
+    while time.monotonic() - begun < 0.7:
+        add(f"late-{len(reads)}-{time.monotonic_ns()}", 50)
+        beat.tick()
+    assert 1 <= len(reads) <= 3
+
+
 def test_C17_no_rows_at_all_is_fine(beat: BeatScheduler) -> None:
     PeriodicTask.objects.all().delete()
     assert ticks(beat) == 1
@@ -138,11 +151,11 @@ def test_C17_no_rows_at_all_is_fine(beat: BeatScheduler) -> None:
 def test_what_comes_due_later_than_minutes_is_read_in_time(
     beat: BeatScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add("later", 700)
+    add("later", 200)
     ticks(beat)
     real = time.time
     assert beat.schedule == {}
-    monkeypatch.setattr(beat_schedule.time, "time", lambda: real() + 301)
+    monkeypatch.setattr(beat_schedule.time, "time", lambda: real() + 61)
     ClockedSchedule.objects.filter(periodictask__name="later").update(clocked_time=utcnow() - timedelta(seconds=1))
     ticks(beat)
     assert sent() == ["later"]
