@@ -126,8 +126,10 @@ class _Reader:
 
     def zone(self, name: str) -> str | None:
         value = self.text(name)
+        if value is None:
+            return None
         try:
-            return None if value is None else ZoneInfo(value.strip()).key
+            return ZoneInfo(value.strip()).key
         except (OSError, ValueError, LookupError):
             raise ConfigurationError(f"{name} must be a time zone like Europe/Paris, not {value[:40]!r}.") from None
 
