@@ -9,22 +9,17 @@ import pytest
 from agents_app.in_force import Circumstances, in_force
 from agents_app.session_tools import registry
 from agents_app.session_tools.base import SessionTool
-from agents_app.tools.base import ToolContext
 from halo_project.layout import HomeLayout
 from tests.agents_app.config.support import write_agent, write_skill
 
 
 class Note(SessionTool):
-    """What it is told, it keeps in `kept`, by the name of the call."""
+    """`kept`: what its calls had answered, by their names."""
 
     name = "note"
     summary = "Keeps what it is told."
-    input_schema: ClassVar[dict[str, Any]] = {"type": "object", "properties": {"words": {"type": "string"}}}
+    input_schema: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
     kept: ClassVar[dict[str, str]] = {}
-
-    async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
-        self.kept[self._origin(context)] = args["words"]
-        raise KeyboardInterrupt
 
 
 @pytest.fixture
