@@ -38,7 +38,7 @@ def hang_up(name: str, bell: Callable[[], None]) -> None:
 
 
 def soon(name: str) -> None:
-    """From any thread. In a process that is no worker nothing happens: a worker's next turn finds what is to be done."""
+    """From any thread. In a process that is no worker nothing happens: the next turn of a worker finds what is due."""
     bell = _bells.get(name)
     if bell is not None:
         bell()

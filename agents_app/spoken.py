@@ -31,15 +31,24 @@ def spoken_words(held: HeldSession, rows: list[QueuedMessage]) -> Spoken:
     spoken = Spoken()
     for row in rows:
         if row.kind in _SPOKEN:
+            preface, words = _parted(row)
             try:
-                text, notices = _for_model(held, row.text)
+                text, notices = _for_model(held, words)
             except HaloError as error:
-                text, notices = row.text, (error.message,)
-            if text != row.text:
-                spoken.texts[row.pk] = text
+                text, notices = words, (error.message,)
+            if text != words:
+                spoken.texts[row.pk] = preface + text
             if notices:
                 spoken.notices[row.pk] = notices
     return spoken
+
+
+def _parted(row: QueuedMessage) -> tuple[str, str]:
+    """What a schedule puts in front, a paragraph of its own, and the words that somebody wrote."""
+    if row.kind != QueuedMessage.Kind.CRON:
+        return "", row.text
+    preface, gap, words = row.text.partition("\n\n")
+    return preface + gap, words
 
 
 def _for_model(held: HeldSession, text: str) -> tuple[str, tuple[str, ...]]:

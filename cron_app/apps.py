@@ -1,4 +1,4 @@
-"""Registers the app with Django, and what it wants of the floors below. When: jobs, their runs, how long they are kept."""
+"""Registers the app with Django, and what it wants of the floors below. When: jobs and their runs."""
 
 from django.apps import AppConfig
 

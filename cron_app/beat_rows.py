@@ -1,6 +1,6 @@
 """Keeps Celery beat's rows in step with the jobs: one PeriodicTask a job, with a clocked row at its next due instant.
 
-Only this module writes `CronJob.next_due` and those rows, in the transaction that changes the job and as its last write.
+Only this module writes `CronJob.next_due` and those rows, in the transaction that changes the job, as its last write.
 When an instant comes is computed by `schedules`; what happens then is decided by `fires`.
 """
 
@@ -96,7 +96,8 @@ def _set_due(job: CronJob, due: datetime | None) -> None:
         disarm(job.pk)
         return
     clocked = ClockedSchedule.objects.filter(periodictask__name=_PREFIX + job.pk)
-    told = {"kwargs": _kwargs(job.pk, due), "enabled": True, "expire_seconds": _expiry_s(), "queue": QUEUE}
+    told = {"kwargs": _kwargs(job.pk, due), "expire_seconds": _expiry_s(), "queue": QUEUE}
+    told |= {"enabled": True, "total_run_count": 0}
     if _tasks(job.pk).update(**told) and clocked.update(clocked_time=due):
         rows_changed()
         return

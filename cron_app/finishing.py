@@ -182,4 +182,3 @@ def _note_on_job(job: CronJob, run: CronRun, now: datetime) -> None:
 def _all_failed(results: list[dict[str, Any]]) -> str:
     each = "; ".join(f"{result['channelType']}: {result.get('error') or '?'}" for result in results)
     return f"all {len(results)} target(s) failed: {each}"
-

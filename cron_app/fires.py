@@ -14,10 +14,10 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
+from agents_app import wake
 from agents_app.config.agents import AgentConfig
 from agents_app.config.model_choice import choose_model
 from agents_app.entering import Said, answering_agent, enter
-from agents_app.wake import dispatch
 from cron_app import announcements, places, run_log
 from cron_app.beat_rows import arm
 from cron_app.finishing import end
@@ -31,8 +31,8 @@ from sessions_app.tree import lock_subtree
 from sessions_app.workspaces import find_session, open_workspace
 
 UNATTENDED = (
-    "[Unattended cron run — nobody will answer questions while it runs. Decide for yourself and say at the end what you "
-    "would have asked.]"
+    "[Unattended cron run — nobody will answer questions while it runs. Decide for yourself and say at the end what "
+    "you would have asked.]"
 )
 SAME_JOB = "previous run still in progress"
 MISSED = "Nothing of Halo was running when this was due, or nobody took it up in time; it is not made up for."
@@ -98,7 +98,7 @@ def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
         except _Changed:
             continue
         if run is not None and run.status == Status.RUNNING and run.session_pk is not None:
-            dispatch(run.session_pk)
+            wake.dispatch(run.session_pk)
         return run
     raise Conflict("This job was changed again and again while it was to begin; try again.")
 
@@ -121,8 +121,8 @@ def _place(job: CronJob, now: datetime) -> _Place | HaloError:
         agent = answering_agent(workspace, session, job.agent_id)
         if session is not None and session.agent_id != job.agent_id:
             raise Conflict(
-                f"The session {session_id} belongs to the agent {session.agent_id}, and a session keeps its agent. Give "
-                "the job that agent, another session, or a new session for every run."
+                f"The session {session_id} belongs to the agent {session.agent_id}, and a session keeps its agent. "
+                "Give the job that agent, another session, or a new session for every run."
             )
         choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))
         return _Place(workspace, folder, session_id, session, agent)

@@ -3,12 +3,11 @@
 How fields go together is `job_rules`'s business; folders, agents and sessions are looked at there as well.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from channels_app.outbox import check_target
-
 from agents_app.config.command_names import LEVELS
+from channels_app.outbox import check_target
 from cron_app.job_places import workspace_root
 from cron_app.schedules import check_schedule, check_timezone
 from halo_project.errors import BadRequest
@@ -19,8 +18,6 @@ MAX_LABEL_CHARS = 200
 MAX_SCHEDULE_CHARS = 200
 MAX_PROMPT_CHARS = 100_000
 MAX_TARGETS = 20
-MAX_TARGET_FIELD_CHARS = 200
-_TARGET_FIELDS = ("channelType", "accountId", "chatId")
 
 
 def label(value: str | None) -> str | None:
@@ -76,27 +73,16 @@ def targets(value: list[Any]) -> list[dict[str, str]]:
         raise BadRequest(f"A job has at most {MAX_TARGETS} targets.", code="bad_target")
     kept: list[dict[str, str]] = []
     for each in value:
-        target = _target(each)
+        target = _without_empty_chat(each)
         check_target(target)
         if target not in kept:
             kept.append(target)
     return kept
 
 
-def _target(value: Any) -> dict[str, str]:
-    """A target with the fields that it has. Raises BadRequest."""
-    if not isinstance(value, Mapping) or not value.keys() <= set(_TARGET_FIELDS):
-        raise BadRequest(f"A target is an object with the fields {', '.join(_TARGET_FIELDS)}.", code="bad_target")
-    target = {name: value[name] for name in _TARGET_FIELDS if value.get(name) not in (None, "")}
-    for text in target.values():
-        if not isinstance(text, str) or len(text) > MAX_TARGET_FIELD_CHARS or column_text(text) != text:
-            raise BadRequest(
-                f"The fields of a target are plain texts of at most {MAX_TARGET_FIELD_CHARS} characters.",
-                code="bad_target",
-            )
-    missing = [name for name in ("channelType", "accountId") if name not in target]
-    if missing:
-        raise BadRequest(f"A target needs {' and '.join(missing)}.", code="bad_target")
+def _without_empty_chat(target: Any) -> Any:
+    if isinstance(target, dict) and target.get("chatId") in (None, ""):
+        return {name: value for name, value in target.items() if name != "chatId"}
     return target
 
 

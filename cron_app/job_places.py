@@ -31,9 +31,7 @@ def workspace_root(path: str) -> Path:
 def folder_in(root: Path, asked_for: str) -> str | None:
     """The folder relative to the workspace, by its real path; None for the workspace itself. Raises BadRequest."""
     if ".." in Path(asked_for).parts:
-        raise BadRequest(
-            "workingDir is a folder inside the workspace, without '..'.", code="folder_outside"
-        )
+        raise BadRequest("workingDir is a folder inside the workspace, without '..'.", code="folder_outside")
     folder = working_folder(root, asked_for)
     if folder is None:
         return None

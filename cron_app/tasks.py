@@ -1,4 +1,4 @@
-"""The Celery entry of schedules: beat sends it when a job is due. A second message for the same instant does nothing."""
+"""The Celery entry of schedules: beat sends it when a job is due. A second message for an instant does nothing."""
 
 from datetime import datetime
 

@@ -1,19 +1,22 @@
 """Celery beat's scheduler over django-celery-beat's rows, made to read them only.
 
-The stock scheduler notes on a row that it was sent, with a save of all its columns: one that was written anew in between
-gets its old content back, and so never fires again. Here beat writes nothing. What it sent it remembers while it lives;
-whoever takes a task decides by its own rows whether the instant is still due, so sending twice is harmless. A database
-that does not answer costs a delay, not the process.
+The stock scheduler notes on a row that it was sent, with a save of all its columns: one that was written anew in
+between gets its old content back, and so never fires again. Here beat writes nothing. What it sent it remembers while
+it lives; whoever takes a task decides by its own rows whether the instant is still due, so sending twice is harmless.
+A database that does not answer costs a delay, not the process.
 """
 
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from celery.schedules import schedstate
 from django.db import DatabaseError, InterfaceError, close_old_connections
-from django_celery_beat.models import PeriodicTasks
+from django.db.models import QuerySet
+from django_celery_beat.models import PeriodicTask, PeriodicTasks
 from django_celery_beat.schedulers import SCHEDULE_SYNC_MAX_INTERVAL, DatabaseScheduler, ModelEntry
+from django_celery_beat.utils import NEVER_CHECK_TIMEOUT
 
 from halo_project.clock import utcnow
 
@@ -35,10 +38,19 @@ def rows_changed() -> None:
         PeriodicTasks.objects.update_or_create(ident=1, defaults={"last_update": now})
 
 
-class BeatScheduler(DatabaseScheduler):
-    """Reads the rows that come due within minutes when they change, and now and then; sends each instant once."""
+class Entry(ModelEntry):
+    """A clocked row. That it was sent is known in memory alone; the stock entry would switch the row off."""
 
-    Entry = ModelEntry
+    def is_due(self) -> schedstate:
+        if self.model.total_run_count > 0:
+            return schedstate(is_due=False, next=NEVER_CHECK_TIMEOUT)
+        return super().is_due()
+
+
+class BeatScheduler(DatabaseScheduler):
+    """Reads the clocked rows of the next minutes when rows change, and now and then; sends each instant once."""
+
+    Entry = Entry
 
     def setup_schedule(self) -> None:
         for action in _before_reading:
@@ -70,6 +82,12 @@ class BeatScheduler(DatabaseScheduler):
         self._schedule = {name: each for name, each in entries.items() if self._sent.get(name) != each.model.kwargs}
         self._read_at = time.time()
         self._heap_invalidated = True
+
+    def enabled_models_qs(self) -> QuerySet[PeriodicTask]:
+        """Halo has clocked rows only; what other kinds an older release left is not sent."""
+        horizon = utcnow() + timedelta(seconds=2 * SCHEDULE_SYNC_MAX_INTERVAL)
+        rows = PeriodicTask.objects.filter(enabled=True, total_run_count=0, clocked__clocked_time__lte=horizon)
+        return rows.select_related("clocked")
 
     def schedules_equal(self, *args: object, **kwargs: object) -> bool:
         """False once after each reading; nothing else changes the schedule, so the entries need not be compared."""

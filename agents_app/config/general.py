@@ -93,6 +93,13 @@ class WebFetchSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """addresses: as written."""
+
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EvolutionSettings:
     """See the descriptions of `general.evolution.*`."""
 
@@ -118,6 +125,7 @@ class General:
     logging: LoggingSettings
     sandbox: SandboxSettings
     web_fetch: WebFetchSettings
+    webhook: WebhookSettings
     evolution: EvolutionSettings
     problems: tuple[str, ...] = field(default=())
 
@@ -199,6 +207,7 @@ _BLOCKS: dict[str, Callable[..., object]] = {
     "logging": LoggingSettings,
     "sandbox": SandboxSettings,
     "web_fetch": WebFetchSettings,
+    "webhook": WebhookSettings,
     "evolution": EvolutionSettings,
 }
 _KNOWN: dict[tuple[HomeLayout, Path | None], tuple[Settings, General]] = {}

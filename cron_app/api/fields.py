@@ -9,6 +9,7 @@ from rest_framework.fields import empty
 
 from cron_app.job_view import from_ms
 from halo_project.errors import BadRequest
+from sessions_app.log.encode import column_text
 
 _END_MS = 253_370_764_800_000  # the year 9999, which leaves room for a time zone's offset
 
@@ -35,10 +36,15 @@ class PlainField(serializers.Field):
 
 
 class TextField(PlainField):
+    """Cleaned here already: what is refused may be repeated in the answer, which could not be written otherwise."""
+
     meant = "a string"
 
     def is_right(self, data: Any) -> bool:
         return isinstance(data, str)
+
+    def to_internal_value(self, data: str) -> str:
+        return column_text(data)
 
 
 class FlagField(PlainField):

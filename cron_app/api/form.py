@@ -3,12 +3,12 @@
 from functools import cache
 from zoneinfo import available_timezones
 
-from channels_app.outbox import target_options
 from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from channels_app.outbox import target_options
 from cron_app.job_view import to_ms
 from cron_app.schedules import NO_ZONES
 from halo_project.clock import utcnow

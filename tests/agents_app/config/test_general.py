@@ -82,6 +82,7 @@ def test_a_workspace_moves_nothing_that_guards_the_machine(halo_home: HomeLayout
         "server": {"trust_proxy": True},
         "sandbox": {"network": False, "writable_dirs": ["/"]},
         "web_fetch": {"allow_private": True},
+        "webhook": {"addresses": ["https://elsewhere/"]},
         "agent": {"trusted_endpoints": ["https://elsewhere"], "workspace_variables": ["X"], "max_retries": 7},
         "logging": {"level": "debug"},
         "language": "zh-CN",

@@ -1,0 +1,139 @@
+"""What nobody took up, what nobody would end, what took too long: found by the look that every worker takes."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+
+from agents_app.chores import registered
+from agents_app.tools.process_tree import members
+from cron_app import fires
+from cron_app.finishing import OWNER
+from cron_app.models import CronJob, CronRun
+from cron_app.upkeep import Upkeep, at_start, end_by_force, end_if_lost
+from halo_project.clock import utcnow
+from halo_project.database import db
+from halo_project.timing import Timing
+from tests.cron_app.job_rows import NOW, after, make_job, runs_of
+from tests.support.crew import HANGING, Crew
+from tests.support.model_server import Call, ModelReply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUICK = dataclasses.replace(Timing(), queued_grace=0.0, cron_look=0.0)
+
+
+async def overdue(crew: Crew, seconds: float, **fields) -> CronJob:
+    """A job whose instant passed so many seconds ago, and that nobody answered."""
+    due = (utcnow() - timedelta(seconds=seconds)).replace(microsecond=0)
+    job = await db(make_job, crew.workspace, **fields)
+    times = {"run_at": due} if job.run_at else {}
+    await db(CronJob.objects.filter(pk=job.pk).update, next_due=due, **times)
+    return await db(CronJob.objects.get, pk=job.pk)
+
+
+async def test_every_worker_looks_after_schedules() -> None:
+    assert "schedules" in [chore.name for chore in registered()]
+
+
+async def test_an_instant_that_got_lost_on_its_way_is_begun_while_it_is_fresh(crew: Crew) -> None:
+    job = await overdue(crew, 20)
+    crew.on("lead", "write the report", "Late, but there.")
+    await Upkeep(QUICK).look()
+    await crew.settle()
+    (run,) = await db(runs_of)
+    assert (run.status, run.due) == ("succeeded", job.next_due)
+
+
+async def test_C10_an_old_instant_is_noted_and_not_made_up_for(crew: Crew) -> None:
+    job = await overdue(crew, 7200)
+    keeper = Upkeep(QUICK)
+    await keeper.look()  # seen once: beat may be about to send it, say after the machine slept
+    assert len(await db(runs_of)) == 1 and (await db(runs_of))[0].status == "missed"
+    assert (await db(CronJob.objects.get, pk=job.pk)).next_due > utcnow()
+
+
+async def test_beat_that_wakes_up_late_comes_before_the_look(crew: Crew) -> None:
+    await overdue(crew, 7200)
+    keeper = Upkeep(dataclasses.replace(QUICK, cron_look=15.0))
+    await keeper.look()
+    assert await db(runs_of) == []
+
+
+async def test_at_start_what_came_due_meanwhile_is_missed_and_one_shots_are_over(crew: Crew) -> None:
+    await overdue(crew, 600, job_id="cron-a")
+    await overdue(crew, 600, job_id="cron-b", run_at=after(60))
+    fresh = await overdue(crew, 10, job_id="cron-c")
+    await db(at_start)
+    recurring, once, late = [await db(CronJob.objects.get, pk=each) for each in ("cron-a", "cron-b", "cron-c")]
+    assert recurring.enabled and recurring.next_due > utcnow() and recurring.last_run_status is None
+    assert (once.enabled, once.next_due, once.last_run_status) == (False, None, "missed")
+    assert late.next_due == fresh.next_due  # beat sends it, it is a few seconds late
+    assert [run.status for run in [*await db(runs_of, "cron-a"), *await db(runs_of, "cron-b")]] == ["missed"] * 2
+    assert await db(runs_of, "cron-c") == []
+
+
+async def test_a_worker_that_dies_leaves_a_failed_run_and_a_one_shot_that_is_over(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace, run_at=after(60))
+    crew.on("lead", "write the report", HANGING)
+    run = await db(fires.fire, job.pk, job.next_due, after(60))
+    await crew.asked(1)
+    assert not await db(end_if_lost, run.pk, after(61))
+    await crew.crash()
+    assert not await db(end_if_lost, run.pk, after(70))  # recovery comes first
+    await crew.recovered()
+    assert await db(end_if_lost, run.pk, after(90))
+    done, over = await db(CronRun.objects.get, pk=run.pk), await db(CronJob.objects.get, pk=job.pk)
+    assert done.status == "failed" and "worker that ran it ended" in done.failure_reason
+    assert (over.enabled, over.last_run_status) == (False, "failed")
+    assert not await db(end_if_lost, run.pk, after(91))
+    assert len(crew.said(await crew.session("cron-test-1"))) == 1  # nobody was nudged to go on
+
+
+async def test_a_crash_right_after_the_commit_loses_nothing(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", "Found again.")
+    run = await db(fires.fire, job.pk, job.next_due, after(1800))
+    crew.worker.woken.clear()
+    await crew.crash()
+    assert not await db(end_if_lost, run.pk, after(1801))
+    await crew.recovered()
+    assert (await db(CronRun.objects.get, pk=run.pk)).status == "succeeded"
+
+
+async def test_a_run_that_takes_too_long_is_stopped(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", ModelReply(calls=[Call("shell_exec", {"command": "sleep 600"})]))
+    run = await db(fires.fire, job.pk, job.next_due, utcnow())
+    group = await crew.running_command(await crew.session("cron-test-1"))
+    await Upkeep(dataclasses.replace(QUICK, cron_run=0.0)).look()
+    await crew.settle()
+    done = await db(CronRun.objects.get, pk=run.pk)
+    assert done.status == "timeout" and "longer than" in done.failure_reason
+    assert not members(group)
+
+
+async def test_C13_what_does_not_stop_is_ended_by_force(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", ModelReply(calls=[Call("shell_exec", {"command": "sleep 600"})]))
+    run = await db(fires.fire, job.pk, job.next_due, utcnow())
+    group = await crew.running_command(await crew.session("cron-test-1"))
+    held = crew.worker.runner.held[run.session_pk]
+    await held.processes.close()  # its note is written
+    assert await db(end_by_force, run.pk, utcnow())
+    done = await db(CronRun.objects.get, pk=run.pk)
+    assert done.status == "timeout" and "did not stop" in done.failure_reason
+    await crew.until(lambda: not members(group))
+    crew.on("lead", "tool_result", "Too late.", always=True)
+    await crew.settle()
+    assert (await db(CronRun.objects.get, pk=run.pk)).status == "timeout"
+
+
+async def test_a_run_whose_job_was_deleted_still_ends(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", "Nobody asks any more.")
+    run = await db(fires.fire, job.pk, job.next_due, after(1800))
+    await db(CronJob.objects.filter(pk=job.pk).delete)
+    await crew.settle()
+    assert (await db(CronRun.objects.get, pk=run.pk)).status == "succeeded"
+    assert OWNER and NOW
