@@ -48,7 +48,9 @@ class Told(Kind):
 
     channel_type: ClassVar[str] = "told"
 
-    def __init__(self, act: Callable[[Message], Awaitable[list[Result]]], *, idempotent: bool = False, media: bool = False):
+    def __init__(
+        self, act: Callable[[Message], Awaitable[list[Result]]], *, idempotent: bool = False, media: bool = False
+    ):
         self.act, self.got = act, []
         self.idempotent, self.supports_media = idempotent, media  # type: ignore[misc]
 

@@ -5,7 +5,12 @@ import pytest
 
 from channels_app.webhook_addresses import MAX_CHARS, is_allowed, parse
 
-LISTED = ("https://hooks.example/in", "https://team.example:8443/halo/", "http://127.0.0.1:9/x?k=1", "https://bare.example")
+LISTED = (
+    "https://hooks.example/in",
+    "https://team.example:8443/halo/",
+    "http://127.0.0.1:9/x?k=1",
+    "https://bare.example",
+)
 
 
 def allowed(text: str) -> bool:
@@ -110,7 +115,9 @@ def test_no_address(text: str) -> None:
 def test_a_listed_text_that_is_no_address_stands_for_nothing() -> None:
     address = parse("https://hooks.example/in")
     assert address is not None
-    assert not is_allowed(address, ["https://user@hooks.example/in", "hooks.example", "", "https://hooks.example/in/.."])
+    assert not is_allowed(
+        address, ["https://user@hooks.example/in", "hooks.example", "", "https://hooks.example/in/.."]
+    )
 
 
 @pytest.mark.parametrize(

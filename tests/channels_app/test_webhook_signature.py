@@ -31,7 +31,9 @@ def test_the_secret_is_made_once_and_private(halo_home: HomeLayout) -> None:
     assert path.stat().st_mode & 0o777 == 0o600 and secret.startswith("whsec_") and len(secret) == 50
 
 
-@pytest.mark.parametrize("text", ["whsec_", "whsec_short", "whsec_!!!!", "TWZLUTlyOEdLWXFyVHdqVVBEOElMUFpJbzJMYUxhU3c="])
+@pytest.mark.parametrize(
+    "text", ["whsec_", "whsec_short", "whsec_!!!!", "TWZLUTlyOEdLWXFyVHdqVVBEOElMUFpJbzJMYUxhU3c="]
+)
 def test_a_file_that_holds_no_key(text: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         signed_headers(text, "msg_1", datetime.now(UTC), b"{}")
