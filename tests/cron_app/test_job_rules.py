@@ -202,7 +202,7 @@ class TestTexts:
 
 class TestTargets:
     def test_each_once(self, daily: CronJob) -> None:
-        first, second = {"channelType": "webhook", "accountId": "a"}, {"channelType": "telegram", "accountId": "a"}
+        first, second = {"channelType": "slack", "accountId": "a"}, {"channelType": "telegram", "accountId": "a"}
         said = [first, {**second, "chatId": "5"}, {**first, "chatId": None}, {**second, "chatId": "6"}, {**first}]
         lay_over(daily, {"targets": said}, NOW)
         assert daily.targets == [first, {**second, "chatId": "5"}, {**second, "chatId": "6"}]
@@ -213,14 +213,14 @@ class TestTargets:
             "webhook",
             None,
             {},
-            {"channelType": "webhook"},
+            {"channelType": "telegram"},
             {"channelType": "", "accountId": "a"},
-            {"channelType": "webhook", "accountId": 5},
-            {"channelType": "webhook", "accountId": "a\0"},
-            {"channelType": "webhook", "accountId": "\ud83d"},
-            {"channelType": "webhook", "accountId": "x" * 201},
-            {"channelType": "webhook", "accountId": "a", "chatID": "5"},
-            {"channelType": "webhook", "accountId": "a", "chatId": ["5"]},
+            {"channelType": "telegram", "accountId": 5},
+            {"channelType": "telegram", "accountId": "a\0"},
+            {"channelType": "telegram", "accountId": "\ud83d"},
+            {"channelType": "telegram", "accountId": "x" * 2001},
+            {"channelType": "telegram", "accountId": "a", "chatID": "5"},
+            {"channelType": "telegram", "accountId": "a", "chatId": ["5"]},
         ],
     )
     def test_shapes(self, daily: CronJob, target: Any) -> None:
@@ -230,6 +230,11 @@ class TestTargets:
         many = [{"channelType": "telegram", "accountId": f"a{number}"} for number in range(21)]
         lay_over(daily, {"targets": many[:20]}, NOW)
         assert refused(daily, targets=many).code == "bad_target"
+
+    def test_addresses_that_nobody_listed(self, daily: CronJob) -> None:
+        """Each is asked of its kind of target; that of webhooks knows a list."""
+        why = refused(daily, targets=[{"channelType": "webhook", "accountId": "https://example.com/hook"}])
+        assert why.code == "webhook_not_listed"
 
 
 class TestWorkspace:

@@ -1,8 +1,8 @@
 """Jobs as rows: made, changed, removed, listed; and what Celery beat and open pages are told."""
 
+import asyncio
 import re
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,15 @@ import pytest
 from django.db import connection
 from django_celery_beat.models import ClockedSchedule, PeriodicTask
 
-from cron_app import announcements, jobs
+from cron_app import jobs
 from cron_app.job_view import from_ms, to_ms
 from cron_app.models import CronJob, CronRun
 from halo_project.clock import LAST_MS
+from halo_project.database import db
 from halo_project.errors import BadRequest, NotFound
 from halo_project.layout import HomeLayout
+from halo_project.redis_client import async_redis
+from sessions_app.bus import ANY_WORKSPACE, get_bus
 from tests.cron_app.job_values import NOW, once, values
 
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
@@ -160,21 +163,21 @@ class TestDelete:
         assert CronRun.objects.count() == 1
 
 
-def test_open_pages_are_told_after_the_commit(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Callable[..., Any]
-) -> None:
-    frames: list[dict[str, Any]] = []
-    monkeypatch.setattr(announcements, "notify_from_thread", lambda _, frame: frames.append(frame))
-    with django_capture_on_commit_callbacks(execute=True):
-        made = jobs.create(values(workspace), NOW)
-        jobs.update(made.pk, {"label": "x"}, NOW)
-        job_id = made.pk
-        jobs.delete(job_id)
-        assert frames == []
-    announcements._thread.submit(lambda: None).result()
-    assert frames == [
-        {"type": "cron:job_changed", "jobId": job_id, "kind": kind} for kind in ("created", "updated", "deleted")
-    ]
+@pytest.mark.django_db(transaction=True)
+async def test_open_pages_are_told_after_the_commit(workspace: Path) -> None:
+    bus = get_bus()
+    notices = bus.notices()
+    await asyncio.wait_for(notices.ready.wait(), 60)
+    job_id = (await db(jobs.create, values(workspace), NOW)).pk
+    with pytest.raises(BadRequest):
+        await db(jobs.update, job_id, {"schedule": ""}, NOW)
+    await db(jobs.update, job_id, {"label": "x"}, NOW)
+    await db(jobs.delete, job_id)
+    for kind in ("created", "updated", "deleted"):
+        told = await asyncio.wait_for(anext(notices), 60)
+        assert told == (ANY_WORKSPACE, {"type": "cron:job_changed", "jobId": job_id, "kind": kind})
+    await bus.close()
+    await async_redis().aclose()
 
 
 class TestPage:
