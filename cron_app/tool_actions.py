@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from channels_app.outbox import target_options
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
@@ -22,6 +21,7 @@ from agents_app.config.command_names import reaches
 from agents_app.delegation import Refused
 from agents_app.disabled_items import disabled_of
 from agents_app.models import DisabledItem
+from channels_app.outbox import target_options
 from cron_app import jobs
 from cron_app.models import CronJob
 from cron_app.tool_fields import shown, values_of

@@ -1,6 +1,7 @@
 """`cron_jobs` on real sessions: what an agent does with schedules, who holds the tool, and what it may not."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,13 +11,14 @@ import pytest
 
 from agents_app import conversation
 from agents_app.access import level_now
+from agents_app.config.files import BUNDLED
 from agents_app.in_force import Circumstances, in_force
 from channels_app.delivery_kinds import Kind, _kinds, register_kind
 from cron_app import jobs
 from cron_app.models import CronJob
 from cron_app.tool import CronJobs
+from cron_app.tool_actions import _CHANGES, act, answer_of
 from cron_app.tool_actions import Call as Action
-from cron_app.tool_actions import act, answer_of
 from halo_project.database import db
 from halo_project.errors import HaloError
 from sessions_app.models import AgentSession
@@ -53,6 +55,15 @@ class TestInATurn:
         local, in_utc = (datetime.fromisoformat(made["job"]["next_run"][name]) for name in ("local", "utc"))
         assert local == in_utc == job.next_due and (local.hour, in_utc.hour, in_utc.minute) == (9, 3, 30)
         assert local.isoformat().endswith("+05:30") and in_utc.isoformat().endswith("+00:00")
+        await crew.nothing_is_left()
+
+    async def test_the_command_teaches_the_tool(self, crew: Crew) -> None:
+        crew.add_agent("lead", "skills: [cron]")
+        crew.on("lead", "Asked for: list", ModelReply(calls=[Call("cron_jobs", {"action": "list"})]))
+        crew.on("lead", '"total": 0', "There are none.")
+        root = await crew.send("/cron list")
+        await crew.settle()
+        assert crew.said(root) == ["/cron list"] and crew.answers(root)[-1] == "There are none."
         await crew.nothing_is_left()
 
     async def test_a_call_that_a_crash_took_the_answer_of_made_one_job_and_is_told_so(
@@ -382,6 +393,13 @@ class TestList:
         finally:
             del _kinds["pigeon"]
         assert [each["accountId"] for each in found] == ["all", "here"]
+
+
+def test_the_skill_teaches_every_action_and_argument() -> None:
+    text = (BUNDLED / "skills" / "cron" / "SKILL.md").read_text()
+    verbs = re.findall(r"- \{ name: (\w+),", text)
+    assert sorted(verbs) == sorted(("list", *_CHANGES))
+    assert {name for name in CronJobs.input_schema["properties"] if f"`{name}`" not in text} == set()
 
 
 def test_the_document_names_every_argument() -> None:
