@@ -27,7 +27,8 @@ _NO_RUN = "Its id, its job or its start is none that can be."
 class Summary:
     """jobs, runs: how many were taken in; known: were here already. The lists: (id, sentence).
 
-    last_id: of the job that was taken in last. disabled: jobs that were taken in and do not run before somebody mends them. left_out: not taken in.
+    disabled: jobs that were taken in and do not run before somebody mends them. left_out: not taken in.
+    last_id: of the job that was taken in last.
     """
 
     jobs: int = 0
