@@ -74,6 +74,7 @@ def fresh_database(postgres: PostgresProcess) -> str:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def halo(request, server: ModelServer, start_halo, receiver: Receiver) -> RunningHalo:
+    server.reset()
     server.respond(lambda body: ModelReply(text="one two three"))
     database = {}
     if request.param == "postgresql":
@@ -189,7 +190,7 @@ def test_a_worker_killed_in_mid_run_leaves_a_failed_run_within_a_minute(halo: Ru
     server.respond(lambda body: ModelReply(text="never", wait_ms=120_000))
     api = RestClient(halo)
     job_id = create(api, halo, runAt=int((time.time() + 2) * 1000))
-    halo.wait_for(lambda: len(server.requests) > 0, within=30)
+    halo.wait_for(lambda: server.requests, within=30)
     for name in ("worker-1", "worker-2"):
         kill_one(halo, name)
     begun = time.monotonic()
@@ -210,6 +211,7 @@ def test_C10_what_came_due_while_nothing_ran_is_missed(halo: RunningHalo, start_
     time.sleep(22)  # longer than the scaled minute within which a late one still fires
     again = start_halo(**halo.env)
     api = RestClient(again)
+    again.wait_for(lambda: all_runs(api, once), within=30)
     assert [run["status"] for run in all_runs(api, once)] == ["missed"]
     job = api.get(f"cron/jobs/{once}")["job"]
     assert (job["enabled"], job["lastRunStatus"]) == (False, "missed")
