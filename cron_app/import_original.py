@@ -28,6 +28,7 @@ class Summary:
     """jobs, runs: how many were taken in; known: were here already. The lists: (id, sentence).
 
     disabled: jobs that were taken in and do not run before somebody mends them. left_out: not taken in.
+    last_id: of the job that was taken in last.
     """
 
     jobs: int = 0
@@ -37,6 +38,7 @@ class Summary:
     disabled: list[tuple[str, str]] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    last_id: str = field(default="", compare=False)
 
 
 def import_cron(path: Path, now: datetime) -> Summary:
@@ -45,6 +47,8 @@ def import_cron(path: Path, now: datetime) -> Summary:
     with transaction.atomic():
         _take_jobs(found, summary, now)
         _take_runs(found, summary, now)
+        if summary.last_id:  # one word for all: pages load their list anew, and the event server may not run
+            job_changed(summary.last_id, "created")
     return summary
 
 
@@ -67,8 +71,7 @@ def _take_job(row: Row, job_id: str, runs: list[Row], version: int, summary: Sum
     taken = made_job(row, job_id, runs, version, now)
     taken.job.save(force_insert=True)
     arm(taken.job, now)
-    job_changed(job_id, "created")
-    summary.jobs += 1
+    summary.jobs, summary.last_id = summary.jobs + 1, job_id
     if taken.faults:
         summary.disabled.append((job_id, " ".join(taken.faults)))
     summary.notes += [(job_id, note) for note in taken.notes]

@@ -147,9 +147,12 @@ async def test_help_tells_which_alias_takes_a_skills_word(ask, home, write_agent
     assert "/other stands for" not in text
 
 
-async def test_schedules_are_not_offered_as_a_command_before_their_service_is_there(ask):
-    assert "/cron" not in (await ask("/help")).text
-    assert await ask("/cron list") is None  # a message like any other; the skill tells the model what to say
+async def test_schedules_are_offered_from_the_level_workspace_on(ask):
+    offered = "`/cron`: Schedules agents"
+    assert offered in (await ask("/help")).text and offered in (await ask("/help", access="workspace")).text
+    assert "/cron" not in (await ask("/help", access="readonly")).text
+    assert await ask("/cron list", access="workspace") is None  # for the agent, with the skill in its place
+    assert "needs the access level workspace" in (await ask("/cron list", access="readonly")).text
 
 
 async def test_help_tells_of_a_faulty_file_of_aliases(ask, home):
