@@ -77,9 +77,7 @@ def check_timezone(name: str) -> str:
     if name in _zone_names():
         return name
     if not name.strip():
-        raise ScheduleInvalid(
-            "The time zone is empty. Write its name, such as Europe/Paris or UTC.", code="bad_timezone"
-        )
+        raise _no_such_zone("The time zone is empty. Write its name, such as Europe/Paris or UTC.")
     shown = "".join(each for each in name if each.isprintable())[:60]
     near = _zone_like(name)
     hint = f"Did you mean {near}?" if near else "Write a name of the IANA list, such as Europe/Paris or UTC."
