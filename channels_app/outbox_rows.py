@@ -14,6 +14,7 @@ from django.db.models import F, QuerySet
 from channels_app.delivery_kinds import Result
 from channels_app.models import OutboxMessage
 from channels_app.outbox import tell
+from sessions_app.log.encode import column_text
 
 State = OutboxMessage.State
 Account = tuple[str, str]  # channel type, account id
@@ -89,4 +90,4 @@ def _stored(result: Result) -> dict[str, Any]:
 
 
 def _short(error: str | None) -> str | None:
-    return error if error is None else error[:_MOST_ERROR_CHARS]
+    return error if error is None else column_text(error[:_MOST_ERROR_CHARS])

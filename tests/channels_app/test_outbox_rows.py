@@ -90,6 +90,14 @@ def test_a_row_without_results_of_its_own_has_one() -> None:
     assert second["ok"] is False and len(second["error"]) == 1_000
 
 
+def test_what_a_platform_says_does_not_keep_a_row_from_its_end() -> None:
+    owe(delivery())
+    row = claim_next(utcnow(), ())
+    assert row and finish(row, State.FAILED, utcnow(), [Result(False, "no\0 \ud800")], "no\0 \ud800")
+    (stored,) = rows()
+    assert stored.error == "no\ufffd \ufffd" and stored.results == [{"ok": False, "error": stored.error}]
+
+
 def test_old_ones_go_and_only_those_that_ended() -> None:
     owe(*(delivery(number) for number in range(4)))
     for age in (KEPT + timedelta(seconds=5), KEPT - timedelta(seconds=60)):
