@@ -14,6 +14,7 @@ from cron_app.job_places import folder_in, workspace_root
 from cron_app.models import CronJob, CronRun
 from cron_app.original_db import Row, id_in, instant_in, is_set, objects_in, text_in
 from cron_app.original_run import RUN_ID_CHARS
+from cron_app.schedules import LONGEST
 from halo_project.errors import HaloError
 
 _IDS_KEPT = 4  # from this version of the tables on, a job's own session is named as here
@@ -97,7 +98,7 @@ def _when(taken: Taken, row: Row) -> None:
         if schedule:
             taken.notes.append(f"It had a schedule ({schedule[:100]}) beside a single time; the single time stands.")
         return
-    job.schedule = taken.checked(job_fields.schedule, _five_fields(schedule), job_fields.MAX_SCHEDULE_CHARS)
+    job.schedule = taken.checked(job_fields.schedule, _five_fields(schedule), LONGEST)
     if not schedule:
         taken.faults.append("It has neither a schedule nor a single time.")
     if _counts_days_otherwise(job.schedule):
