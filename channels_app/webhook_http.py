@@ -4,6 +4,8 @@ A redirect or a proxy would hand the message, signed, to somebody whom the setti
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -83,11 +85,19 @@ def _seconds(written: str, now: datetime) -> float | None:
 
 
 def _reason(address: Address, error: Exception) -> str:
-    cause: BaseException = error
-    while cause.__cause__ is not None or cause.__context__ is not None:
-        cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
-    detail = cause.strerror if isinstance(cause, OSError) and cause.strerror else type(error).__name__
-    return f"{address.shown} could not be reached: {detail}."
+    """What lies at the bottom of it, in the system's words."""
+    chain: list[BaseException] = [error]
+    while (inner := chain[-1].__cause__ or chain[-1].__context__) is not None and inner not in chain:
+        chain.append(inner)
+    return f"The request to {address.shown} failed: {_words(chain[-1]) or type(error).__name__}."
+
+
+def _words(error: BaseException) -> str | None:
+    if not isinstance(error, OSError):
+        return None
+    if isinstance(error, ssl.SSLError | socket.gaierror) or error.errno is None:
+        return error.strerror
+    return os.strerror(error.errno)
 
 
 @cache
