@@ -67,16 +67,14 @@ def enter(
 ) -> Entered:
     """Queue it, in a session that is made when there is none yet. In the caller's transaction. Raises Conflict."""
     if session is None:
-        made: dict[str, Any] = {"agent_id": agent.agent_id, "agent_name": agent.name, "now": now}
-        session = create_session(home, session_id, run_workspace=run_workspace, **made)
-        session = lock_at_level(session, said.access_level) or session
+        session, busy = _new_session(home, session_id, agent, said, now, run_workspace), False
     else:
         session = open_to_messages(lock_at_level(session, said.access_level))
         if session.cut_offs >= MAX_DEATHS:  # it was left alone; who speaks to it gives it one more try
             session.cut_offs = MAX_DEATHS - 1
             session.save(update_fields=["cut_offs"])
-    busy = is_running(session)
-    queue.requeue_failed(session)
+        busy = is_running(session)
+        queue.requeue_failed(session)
     row = queue.enqueue(
         session,
         kind=said.kind,
@@ -87,6 +85,15 @@ def enter(
         origin=said.origin,
     )
     return Entered(session, row, busy)
+
+
+def _new_session(
+    home: Workspace, session_id: str, agent: AgentConfig, said: Said, now: datetime, run_workspace: str | None
+) -> AgentSession:
+    """Nobody else knows it before the commit, so it needs no lock."""
+    made: dict[str, Any] = {"agent_id": agent.agent_id, "agent_name": agent.name, "now": now}
+    session = create_session(home, session_id, run_workspace=run_workspace, access_level=said.access_level, **made)
+    return session if session.parent_session_id is None else lock_at_level(session, said.access_level) or session
 
 
 def open_to_messages(session: AgentSession | None) -> AgentSession:

@@ -191,8 +191,9 @@ def _enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | 
     run.session_id, run.session_pk, run.prompt_row_id = place.session_id, entered.session.pk, entered.row.row_id
     run.per_run_session = job.stateless
     run.folder_before = entered.session.working_dir
-    entered.session.working_dir = str(place.folder) if place.folder is not None else None
-    entered.session.save(update_fields=["working_dir"])
+    folder = str(place.folder) if place.folder is not None else None
+    if entered.session.working_dir != folder:
+        AgentSession.objects.filter(pk=entered.session.pk).update(working_dir=folder)
     run.save(force_insert=True)
     run_log.note_beginning(job, run)
     announcements.run_changed(run)

@@ -101,6 +101,7 @@ def create_session(
     now: datetime,
     description: str = "",
     run_workspace: str | None = None,
+    access_level: str = "full",
 ) -> AgentSession:
     """A new row. Raises Conflict when another session of this agent already owns files of that name.
 
@@ -126,6 +127,7 @@ def create_session(
             leaf_key=leaf(session_id).lower(),
             description=description,
             run_workspace=run_workspace,
+            access_level=access_level,
             created_at=now,
             updated_at=now,
         )
