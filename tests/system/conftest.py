@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.model_server import ModelServer
+from tests.support.scheduled_halo import receiver, scheduled_halo  # noqa: F401
 
 
 @pytest.fixture(scope="module")
