@@ -26,6 +26,7 @@ from halo_project.errors import BadRequest, Conflict, HaloError, NotFound
 from halo_project.layout import resolve_workspace
 from sessions_app import queue
 from sessions_app.lease import RUN_KINDS
+from sessions_app.messages import title_from
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
 from sessions_app.tree import lock_subtree
 from sessions_app.workspaces import find_session, open_workspace
@@ -191,9 +192,17 @@ def _enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | 
     run.session_id, run.session_pk, run.prompt_row_id = place.session_id, entered.session.pk, entered.row.row_id
     run.per_run_session = job.stateless
     run.folder_before = entered.session.working_dir
-    folder = str(place.folder) if place.folder is not None else None
-    if entered.session.working_dir != folder:
-        AgentSession.objects.filter(pk=entered.session.pk).update(working_dir=folder)
+    _furnish(entered.session, job, place.folder)
     run.save(force_insert=True)
     run_log.note_beginning(job, run)
     announcements.run_changed(run)
+
+
+def _furnish(session: AgentSession, job: CronJob, folder: Path | None) -> None:
+    """The folder for this run; and a name for a session that has none yet, which would get that of the preamble."""
+    wanted = {"working_dir": None if folder is None else str(folder)}
+    if not session.title:
+        wanted["title"] = title_from(job.label or job.user_prompt)
+    changed = {name: value for name, value in wanted.items() if getattr(session, name) != value}
+    if changed:
+        AgentSession.objects.filter(pk=session.pk).update(**changed)

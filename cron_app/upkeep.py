@@ -20,7 +20,6 @@ from cron_app.finishing import finish, took_too_long
 from cron_app.models import CronJob, CronRun
 from halo_project.clock import sleepless, utcnow
 from halo_project.database import db
-from halo_project.errors import HaloError
 from halo_project.timing import Timing
 from sessions_app import queue
 from sessions_app.models import AgentSession, QueuedMessage, SessionRun
@@ -63,10 +62,16 @@ class Upkeep:
                     fires.fire(job_id, due, now)
                 elif clock - since >= self._timing.cron_look * 1.5:
                     fires.miss(job_id, due, now)
-            except HaloError as error:
-                logger.warning("job %s, due %s: %s", job_id, due, error.message)
+            except Exception:  # one job that cannot be answered must not cost the others theirs
+                logger.exception("job %s, due %s: it could not be answered; it is tried again", job_id, due)
 
     async def _look_after(self, run_id: str) -> None:
+        try:
+            await self._end_if_due(run_id)
+        except Exception:
+            logger.exception("run %s could not be looked after; it is tried again", run_id)
+
+    async def _end_if_due(self, run_id: str) -> None:
         await db(end_if_lost, run_id, utcnow())
         run = await db(CronRun.objects.filter(pk=run_id, status=Status.RUNNING).first)
         if run is None or utcnow() - run.started_at < timedelta(seconds=self._timing.cron_run):
@@ -84,7 +89,10 @@ def at_start() -> None:
     now = utcnow()
     before = now - timedelta(seconds=settings.HALO_TIMING.cron_late)
     for job_id, due in list(CronJob.objects.filter(enabled=True, next_due__lt=before).values_list("pk", "next_due")):
-        fires.miss(job_id, due, now)
+        try:
+            fires.miss(job_id, due, now)
+        except Exception:  # beat must start, whatever a single job holds
+            logger.exception("job %s, due %s: it could not be noted as missed; the workers try again", job_id, due)
     changed = reconcile(now)
     if changed:
         logger.info("%d schedules were brought in step", changed)

@@ -78,6 +78,17 @@ async def test_an_instant_that_is_not_due_any_more_is_nobodys(crew: Crew) -> Non
     assert await db(runs_of) == []
 
 
+async def test_a_new_session_is_named_after_the_job(crew: Crew) -> None:
+    await db(make_job, crew.workspace, "cron-a", label="Morning report")
+    await db(make_job, crew.workspace, "cron-b")
+    crew.on("lead", "write the report", "Done.", always=True)
+    for job_id in ("cron-a", "cron-b"):
+        await fired(crew, job_id)
+        await crew.settle()
+    assert (await crew.session("cron-a")).title == "Morning report"
+    assert (await crew.session("cron-b")).title == "write the report"
+
+
 async def test_every_later_run_goes_on_in_the_same_session(crew: Crew) -> None:
     await db(make_job, crew.workspace)
     crew.on("lead", "write the report", "Noted.", always=True)

@@ -45,6 +45,23 @@ async def test_an_instant_that_got_lost_on_its_way_is_begun_while_it_is_fresh(cr
     assert (run.status, run.due) == ("succeeded", job.next_due)
 
 
+async def test_one_job_that_cannot_be_answered_costs_the_others_nothing(crew: Crew, monkeypatch) -> None:
+    await overdue(crew, 20, job_id="cron-a")
+    await overdue(crew, 20, job_id="cron-b")
+    crew.on("lead", "write the report", "Here.")
+    begin = fires.fire
+
+    def failing(job_id, *args):
+        if job_id == "cron-a":
+            raise OSError("the disk is gone")
+        return begin(job_id, *args)
+
+    monkeypatch.setattr(fires, "fire", failing)
+    await Upkeep(QUICK).look()
+    await crew.settle()
+    assert [run.status for run in await db(runs_of, "cron-b")] == ["succeeded"]
+
+
 async def test_C10_an_old_instant_is_noted_and_not_made_up_for(crew: Crew) -> None:
     job = await overdue(crew, 7200)
     keeper = Upkeep(QUICK)
