@@ -7,6 +7,7 @@ first. How a run ends is `finishing`'s; what nobody took up in time, `upkeep`'s.
 Locks are taken in the order sessions, job, run, as they are at a round's end.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -57,9 +58,14 @@ class _Place:
     agent: AgentConfig
 
 
-def fire(job_id: str, due: datetime, now: datetime) -> CronRun | None:
-    """Answer the instant that the job is due at; None when it was answered already or is not due any more."""
-    return _begin(job_id, due, now)
+def fire(job_id: str, due: datetime, now: datetime, wake_up: Callable[[int], None] | None = None) -> CronRun | None:
+    """Answer the instant that the job is due at; None when it was answered already or is not due any more.
+
+    wake_up: gets the key of the session whose turn may start then; without it a worker is woken at once.
+    """
+    run = _begin(job_id, due, now)
+    _start(run, wake_up or wake.dispatch)
+    return run
 
 
 def run_now(job_id: str, now: datetime) -> CronRun:
@@ -67,6 +73,7 @@ def run_now(job_id: str, now: datetime) -> CronRun:
     run = _begin(job_id, None, now)
     if run is None:
         raise NotFound("There is no such job.", code="job_missing")
+    _start(run, wake.dispatch)
     return run
 
 
@@ -95,13 +102,15 @@ def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
             return None
         place = _place(job, now)
         try:
-            run = _write(job, due, place, now)
+            return _write(job, due, place, now)
         except _Changed:
             continue
-        if run is not None and run.status == Status.RUNNING and run.session_pk is not None:
-            wake.dispatch(run.session_pk)
-        return run
     raise Conflict("This job was changed again and again while it was to begin; try again.")
+
+
+def _start(run: CronRun | None, wake_up: Callable[[int], None]) -> None:
+    if run is not None and run.status == Status.RUNNING and run.session_pk is not None:
+        wake_up(run.session_pk)
 
 
 def _is_due(job: CronJob | None, due: datetime) -> bool:

@@ -9,6 +9,7 @@ from halo_project.celery import app
 @app.task(name=TASK, queue=QUEUE, ignore_result=True)
 def fire(job_id: str, due: str) -> None:
     from cron_app import fires
+    from cron_app.gathered_wakes import WAKES
     from halo_project.clock import utcnow
 
-    fires.fire(job_id, datetime.fromisoformat(due), utcnow())
+    fires.fire(job_id, datetime.fromisoformat(due), utcnow(), WAKES.later)
