@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from cron_app.import_original import Summary, import_cron
+from cron_app.original.importing import Summary, import_cron
 from halo_project import schema
 from halo_project.clock import utcnow
 from halo_project.management.base import HaloCommand, absolute_path

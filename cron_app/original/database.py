@@ -1,6 +1,6 @@
 """Reading the original program's `cron.db`: what stands there of jobs and runs, whichever version wrote it.
 
-What is made of it is left to `original_job` and `original_run`. Nothing is written: a copy is opened.
+What is made of it is left to `job` and `run`. Nothing is written: a copy is opened.
 """
 
 import json

@@ -13,12 +13,12 @@ import pytest
 from django.core.management import call_command
 from django_celery_beat.models import PeriodicTask
 
-from cron_app.import_original import Summary, import_cron
 from cron_app.models import CronJob, CronRun
+from cron_app.original.importing import Summary, import_cron
 from halo_project.errors import HaloError, NotFound
 from sessions_app.identifiers import base36
 from sessions_app.log.legacy.document import LegacyUnreadable
-from tests.cron_app.original_cron import JOB_ID, NOW_MS, OriginalDatabase
+from tests.cron_app.original.original_cron import JOB_ID, NOW_MS, OriginalDatabase
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("home")]
 

@@ -12,8 +12,8 @@ from agents_app.config.command_names import LEVELS
 from cron_app import job_fields
 from cron_app.job_places import folder_in, workspace_root
 from cron_app.models import CronJob, CronRun
-from cron_app.original_db import Row, id_in, instant_in, is_set, objects_in, text_in
-from cron_app.original_run import RUN_ID_CHARS
+from cron_app.original.database import Row, id_in, instant_in, is_set, objects_in, text_in
+from cron_app.original.run import RUN_ID_CHARS
 from cron_app.schedules import LONGEST
 from halo_project.errors import HaloError
 

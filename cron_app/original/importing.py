@@ -14,9 +14,9 @@ from django.db import transaction
 from cron_app.announcements import job_changed
 from cron_app.beat_rows import arm
 from cron_app.models import CronJob, CronRun
-from cron_app.original_db import OriginalCron, Row, id_in, read_cron
-from cron_app.original_job import made_job
-from cron_app.original_run import JOB_ID_CHARS, made_run
+from cron_app.original.database import OriginalCron, Row, id_in, read_cron
+from cron_app.original.job import made_job
+from cron_app.original.run import JOB_ID_CHARS, made_run
 
 _ROWS_PER_INSERT = 500
 _NO_ID = "Its id cannot be one here: letters, digits, '_', '-', '.' and ':' are allowed."

@@ -1,0 +1,1 @@
+"""Taking in the schedules of the original program: its `cron.db`, which is only read."""
