@@ -12,11 +12,13 @@ from halo_project.timing import Timing
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """every: seconds between two turns, from the time constants in force."""
+    """every: seconds between two turns, from the time constants in force. finish: what the last turn began may come to
+    its end as the worker stops; it is given a moment for that."""
 
     name: str
     every: Callable[[Timing], float]
     action: Callable[[], Awaitable[None]]
+    finish: Callable[[], Awaitable[None]] | None = None
 
 
 _chores: dict[str, Chore] = {}

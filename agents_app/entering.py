@@ -14,6 +14,7 @@ from django.conf import settings
 from agents_app.access import lock_at_level
 from agents_app.config.agents import AgentConfig, default_agent_id, load_agent
 from agents_app.disabled_items import disabled_of, refuse_disabled
+from agents_app.engine.texts import CRASH_LOOP
 from agents_app.models import DisabledItem
 from halo_project.errors import Conflict
 from sessions_app import queue
@@ -70,7 +71,9 @@ def enter(
         session, busy = _new_session(home, session_id, agent, said, now, run_workspace), False
     else:
         session = open_to_messages(lock_at_level(session, said.access_level))
-        if session.cut_offs >= MAX_DEATHS:  # it was left alone; who speaks to it gives it one more try
+        if session.cut_offs >= MAX_DEATHS:  # it was left alone; a person who speaks to it gives it one more try
+            if said.kind == QueuedMessage.Kind.CRON:
+                raise Conflict(CRASH_LOOP, code="crash_loop")
             session.cut_offs = MAX_DEATHS - 1
             session.save(update_fields=["cut_offs"])
         busy = is_running(session)

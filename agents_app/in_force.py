@@ -106,12 +106,14 @@ class InForce(Outfit):
 def circumstances_of(session: AgentSession) -> Circumstances:
     """Those of a session by its row, as it is at this moment. Inside `db()`."""
     workspace = Path(session.run_workspace or session.workspace.path)
+    # From the row, not from what the holder knows: it is another one for the time of a scheduled run.
+    folder = AgentSession.objects.filter(pk=session.pk).values_list("working_dir", flat=True).first()
     return Circumstances(
         session.agent_id,
         workspace,
         access=level_now(session),
         root=session.parent_session_id is None,
-        working_dir=Path(session.working_dir) if session.working_dir else None,
+        working_dir=Path(folder) if folder else None,
         disabled_agents=disabled_of(session.workspace_id, DisabledItem.Kind.AGENT),
         disabled_skills=disabled_of(session.workspace_id, DisabledItem.Kind.SKILL),
         other_workspaces=_others(workspace),

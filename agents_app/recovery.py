@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents_app import outcome
+from agents_app import outcome, unattended
 from agents_app.engine import texts
 from agents_app.engine.control import CutOff
 from agents_app.engine.loop import RoundResult
@@ -100,7 +100,7 @@ async def _died(held: HeldSession, tools: list[str]) -> CutOffRun | None:
     looping = held.lease.crashed and held.session.cut_offs + 1 >= leases.MAX_DEATHS
     if looping:
         held.store.emit(Notice(texts.CRASH_LOOP))
-    quiet = looping or await db(_last_landed_is_cron, held.session.pk)
+    quiet = looping or await db(_is_unattended, held.session.pk)
     lease = held.lease
     return CutOffRun(held.session, lease.run_id, lease.generation, tools, quiet=quiet, told=lease.told)
 
@@ -259,6 +259,11 @@ def _stop(session: AgentSession, run: SessionRun, by: str | None, now: datetime)
         control_round=f"{run.run_id}:{run.round}",
         source_session_id=by,
     )
+
+
+def _is_unattended(session_pk: int) -> bool:
+    """The turn was a schedule's: one that read its prompt, or another one on the way to its answer."""
+    return _last_landed_is_cron(session_pk) or unattended.is_unattended(session_pk)
 
 
 def _last_landed_is_cron(session_pk: int) -> bool:

@@ -24,6 +24,7 @@ from agents_app.landing import ALONE, Company, land, read_images
 from agents_app.process_ledger import end_leftovers
 from agents_app.round_setup import note_context, prepare_round
 from agents_app.runtimes.errors import ModelError
+from agents_app.scheduled_share import ScheduledShare
 from agents_app.shutdown import park_turns
 from agents_app.siblings import sibling_status
 from agents_app.spoken import spoken_words
@@ -65,6 +66,7 @@ class Runner:
         self._again: set[int] = set()
         self._bounced: dict[int, asyncio.Task] = {}
         self._cache = SessionCache()
+        self._scheduled = ScheduledShare(slots)
         self._unopened: set[int] = set()  # dead runs that could not be opened, and whose error is in the log
 
     # -- called by the worker -------------------------------------------------------------------------------------
@@ -134,12 +136,22 @@ class Runner:
             logger.exception("session row %s: its run failed", session_pk)
         finally:
             del self._tasks[session_pk]
+            if (waiting := self._scheduled.leave(session_pk)) is not None:
+                self.submit(waiting)
             if session_pk in self._again:
                 self._again.discard(session_pk)
                 await dispatch_soon(session_pk)
 
+    async def _begin(self, session_pk: int) -> rounds.Begun | None:
+        kind, admit = SessionRun.Kind.TURN, self._scheduled.admit
+        try:
+            return await db(rounds.begin, session_pk, kind, self.owner, utcnow(), self.timing, admit)
+        except rounds.Crowded:
+            self._scheduled.wait(session_pk)
+            return None
+
     async def _run(self, session_pk: int) -> None:
-        begun = await db(rounds.begin, session_pk, SessionRun.Kind.TURN, self.owner, utcnow(), self.timing)
+        begun = await self._begin(session_pk)
         if begun is None:
             return
         if begun.lease.deleting:

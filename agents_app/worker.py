@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 SDKS = ("anthropic", "openai")
 CHORE_RETRY_S = 1.0
+CHORE_END_S = 1.5  # less than `stop` waits for the loop's end
 
 
 class Worker:
@@ -82,6 +83,7 @@ class Worker:
         await self._stopped.wait()
         for timer in timers:
             timer.cancel()
+        await _finish_chores()
         await close_clients()
 
     async def _park(self) -> None:
@@ -149,6 +151,12 @@ class Worker:
                     self._runner.signal(message)
             except Exception:
                 logger.exception("a signal was not obeyed; the next renewal looks into the queue")
+
+
+async def _finish_chores() -> None:
+    endings = [asyncio.ensure_future(chore.finish()) for chore in chores.registered() if chore.finish is not None]
+    if endings:
+        await asyncio.wait(endings, timeout=CHORE_END_S)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

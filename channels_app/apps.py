@@ -12,8 +12,8 @@ class ChannelsAppConfig(AppConfig):
         from agents_app import chores
         from channels_app.delivery_kinds import register_kind  # models exist only now
         from channels_app.outbox import CHORE
-        from channels_app.outbox_sending import outbox_turn
+        from channels_app.outbox_sending import outbox_end, outbox_turn
         from channels_app.webhook import Webhook
 
         register_kind(Webhook())
-        chores.register(chores.Chore(CHORE, lambda timing: timing.outbox_every, outbox_turn))
+        chores.register(chores.Chore(CHORE, lambda timing: timing.outbox_every, outbox_turn, outbox_end))

@@ -78,6 +78,10 @@ class Kind:
     def check(self, account_id: str, chat_id: str | None) -> None:
         """Raises BadRequest for a target that can never be delivered to."""
 
+    def shown(self, account_id: str) -> str:
+        """The account in words that may stand in a log: nothing by which somebody else could send to it."""
+        return account_id
+
     def targets(self) -> list[dict[str, Any]]:
         """What a person can choose from: `{accountId, label, enabled, hasActiveChat, workspacePath}`."""
         return []

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-_MARKER = re.compile(r"^MEDIA:[ \t]*(\S[^\n]*?)[ \t\r]*$", re.MULTILINE)
+_MARKER = re.compile(r"^MEDIA:[ \t]*(\S[^\n]*)$", re.MULTILINE)
 _HOLES = re.compile(r"\n{3,}")
 
 
@@ -17,7 +17,7 @@ class Parts:
 
 def split(text: str) -> Parts:
     """A text without marker lines comes back as it is; of another the holes that they leave are closed."""
-    media = tuple(_MARKER.findall(text))
+    media = tuple(path.rstrip() for path in _MARKER.findall(text))
     if not media:
         return Parts(text, ())
     return Parts(_HOLES.sub("\n\n", _MARKER.sub("", text)).strip(), media)

@@ -97,6 +97,12 @@ def target_options() -> list[dict[str, Any]]:
     return [{"channelType": kind.channel_type, **each} for kind in registered_kinds() for each in kind.targets()]
 
 
+def shown_account(channel_type: str, account_id: str) -> str:
+    """For a log; see `Kind.shown`."""
+    kind = kind_of(channel_type)
+    return account_id if kind is None else kind.shown(account_id)
+
+
 def _checked_text(target: dict[str, Any], name: str) -> str:
     value = target.get(name)
     if not isinstance(value, str) or not 0 < len(value) <= _MOST_CHARS[name] or not value.isprintable():

@@ -197,3 +197,8 @@ _sender = Sender()
 async def outbox_turn() -> None:
     """The chore."""
     await _sender.turn()
+
+
+async def outbox_end() -> None:
+    """As the worker stops: tries that are under way may come to their end."""
+    await _sender.settled()

@@ -55,13 +55,17 @@ class Webhook(Kind):
         if not is_allowed(address, _listed()):
             raise BadRequest(NOT_LISTED, code="webhook_not_listed")
 
+    def shown(self, account_id: str) -> str:
+        address = parse(account_id)
+        return "an address" if address is None else address.shown
+
     def targets(self) -> list[dict[str, Any]]:
         """The listed addresses but those that stand for many."""
         listed = ((text, parse(text)) for text in live_settings.installation().webhook.addresses)
         return [
             {
                 "accountId": text,
-                "label": f"{address.shown}{address.path}",
+                "label": address.shown,
                 "enabled": True,
                 "hasActiveChat": True,
                 "workspacePath": "",

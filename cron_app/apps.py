@@ -10,15 +10,16 @@ class CronConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from agents_app import chores, outcome
+        from agents_app import chores, outcome, unattended
         from channels_app import outbox
         from cron_app import upkeep  # models exist only now
-        from cron_app.finishing import OWNER, RUNS, delivered
+        from cron_app.finishing import OWNER, RUNS, delivered, has_run
         from cron_app.tool import register_tool
         from halo_project.beat_schedule import before_first_reading
 
         register_tool()
         outcome.register(RUNS)
+        unattended.register(has_run)
         outbox.on_finished(OWNER, delivered)
         before_first_reading(upkeep.at_start)
         keeper = upkeep.Upkeep(settings.HALO_TIMING)

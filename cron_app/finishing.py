@@ -50,6 +50,11 @@ class CronRuns:
 RUNS = CronRuns()
 
 
+def has_run(session_pk: int) -> bool:
+    """Whether a run is under way in this session."""
+    return CronRun.objects.filter(session_pk=session_pk, status=Status.RUNNING).exists()
+
+
 def finish(run_id: str, status: str, reason: str | None, now: datetime, *, output: str = "") -> bool:
     """End a run that still runs; False when it has ended already. In a transaction that holds its session's lock."""
     known = CronRun.objects.filter(pk=run_id).first()

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from agents_app import wake
 from agents_app.config.agents import AgentConfig
@@ -38,6 +38,7 @@ UNATTENDED = (
 )
 SAME_JOB = "previous run still in progress"
 MISSED = "Nothing of Halo was running when this was due, or nobody took it up in time; it is not made up for."
+CHANGED = "The job was changed when this was due, before anybody took it up."
 _TRIES = 5
 
 Status = CronRun.Status
@@ -83,16 +84,25 @@ def miss(job_id: str, due: datetime, now: datetime) -> bool:
         job = CronJob.objects.select_for_update().filter(pk=job_id).first()
         if not _is_due(job, due):
             return False
-        run = _new_run(job, due, now)
-        run.status, run.failure_reason, run.completed_at = Status.MISSED, MISSED, now
-        run.save(force_insert=True)
-        if job.run_at is not None:
-            job.enabled, job.last_run_status, job.last_run_at, job.last_run_id = False, Status.MISSED, now, run.pk
-            job.save(update_fields=["enabled", "last_run_status", "last_run_at", "last_run_id"])
-        announcements.run_changed(run)
-        announcements.job_changed(job.pk, "missed")
-        arm(job, now)
-        return True
+        noted = note_missed(job, MISSED, now)
+        arm(job, max(due, now))
+        return noted
+
+
+def note_missed(job: CronJob, reason: str, now: datetime) -> bool:
+    """A run that tells why the instant the locked job is due at is not answered; the caller arms the job anew. A
+    one-shot is over. False when it was answered."""
+    if _is_answered(job, job.next_due):
+        return False
+    run = _new_run(job, job.next_due, now)
+    run.status, run.failure_reason, run.completed_at = Status.MISSED, reason, now
+    run.save(force_insert=True)
+    if job.run_at is not None and job.run_at == job.next_due:
+        job.enabled, job.last_run_status, job.last_run_at, job.last_run_id = False, Status.MISSED, now, run.pk
+        job.save(update_fields=["enabled", "last_run_status", "last_run_at", "last_run_id"])
+    announcements.run_changed(run)
+    announcements.job_changed(job.pk, "missed")
+    return True
 
 
 def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
@@ -103,7 +113,7 @@ def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
         place = _place(job, now)
         try:
             return _write(job, due, place, now)
-        except _Changed:
+        except (_Changed, IntegrityError):  # the latter: somebody made the same session at this moment
             continue
     raise Conflict("This job was changed again and again while it was to begin; try again.")
 
@@ -111,6 +121,10 @@ def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
 def _start(run: CronRun | None, wake_up: Callable[[int], None]) -> None:
     if run is not None and run.status == Status.RUNNING and run.session_pk is not None:
         wake_up(run.session_pk)
+
+
+def _is_answered(job: CronJob, due: datetime | None) -> bool:
+    return CronRun.objects.filter(job_id=job.pk, due=due).exists()
 
 
 def _is_due(job: CronJob | None, due: datetime) -> bool:
@@ -150,13 +164,16 @@ def _write(job: CronJob, due: datetime | None, place: _Place | HaloError, now: d
             return None
         if locked.updated_at != job.updated_at:
             raise _Changed
+        if due is not None and _is_answered(locked, due):  # a clock was put back, and the job armed anew
+            arm(locked, max(due, now))
+            return None
         run = _new_run(locked, due, now)
         if isinstance(place, HaloError):
             _end_at_once(locked, run, Status.FAILED, place.message, now)
         elif (why := _busy(locked, place, tree)) is not None:
             _end_at_once(locked, run, Status.SKIPPED, why, now)
         else:
-            _enqueue(locked, run, place, next((each for each in tree if each.pk == found.pk), None), now)
+            _try_to_enqueue(locked, run, place, next((each for each in tree if each.pk == found.pk), None), now)
         if due is not None:
             arm(locked, max(due, now))
         return run
@@ -192,6 +209,15 @@ def _busy(job: CronJob, place: _Place, tree: list[AgentSession]) -> str | None:
     works = SessionRun.objects.filter(session__in=keys, kind__in=RUN_KINDS).exists()
     waits = QueuedMessage.objects.filter(session__in=keys, state__in=[queue.State.QUEUED, queue.State.HELD]).exists()
     return f"session {place.session_id} busy: a turn is running in it" if works or waits else None
+
+
+def _try_to_enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | None, now: datetime) -> None:
+    try:
+        with transaction.atomic():
+            _enqueue(job, run, place, session, now)
+    except HaloError as error:  # the session was archived, say
+        run.session_pk = run.prompt_row_id = None
+        _end_at_once(job, run, Status.FAILED, error.message, now)
 
 
 def _enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | None, now: datetime) -> None:

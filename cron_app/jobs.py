@@ -11,17 +11,17 @@ from typing import Any
 
 from django.db import transaction
 
-from cron_app import announcements
+from cron_app import announcements, fires
 from cron_app.beat_rows import arm, disarm
 from cron_app.job_rules import TIMING, check_complete, lay_over
 from cron_app.job_view import from_ms, to_ms, view
 from cron_app.models import CronJob
-from cron_app.places import effective_session_id, new_job_id
+from cron_app.places import new_job_id
 from halo_project.clock import LAST_MS
 from halo_project.errors import NotFound
 from sessions_app.log.encode import column_text
 
-__all__ = ["Page", "create", "delete", "effective_session_id", "get", "page", "update", "view"]
+__all__ = ["Page", "create", "delete", "get", "page", "update", "view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,10 @@ def update(job_id: str, values: Mapping[str, Any], now: datetime) -> CronJob:
     """Change what `values` names. Raises NotFound, and as `job_rules.lay_over`."""
     with transaction.atomic():
         job = _locked(job_id)
+        due = job.next_due if job.enabled else None
         changed = lay_over(job, values, now)
+        if due is not None and due <= now and changed & TIMING:
+            changed |= _account_for_what_came(job, now)
         job.updated_at = now
         job.save(update_fields=[*changed, "updated_at"])
         if changed & TIMING:
@@ -59,8 +62,22 @@ def update(job_id: str, values: Mapping[str, Any], now: datetime) -> CronJob:
     return job
 
 
+def _account_for_what_came(job: CronJob, now: datetime) -> set[str]:
+    """Its instant has come and nobody has taken it up: arming anew would lose it without a word. Returns the columns
+    of the changed job that it touches: a one-shot is over unless it was given another time."""
+    before = CronJob.objects.get(pk=job.pk)
+    fires.note_missed(before, fires.CHANGED, now)
+    job.enabled = job.enabled and (job.run_at is None or job.run_at > now)
+    job.last_run_status, job.last_run_at, job.last_run_id = (
+        before.last_run_status,
+        before.last_run_at,
+        before.last_run_id,
+    )
+    return {"enabled"}
+
+
 def delete(job_id: str) -> None:
-    """The job goes, its runs and sessions stay. Raises NotFound."""
+    """The job goes; its runs, and the sessions of stateless ones, are removed a little later. Raises NotFound."""
     with transaction.atomic():
         _locked(job_id).delete()
         disarm(job_id)

@@ -47,7 +47,7 @@ class CronJob(models.Model):
 
 
 class CronRun(models.Model):
-    """One time that a job was due or started by hand, and what came of it. Kept for a while when the job has gone."""
+    """One time that a job was due or started by hand, and what came of it. When the job has gone, it goes soon."""
 
     class Status(models.TextChoices):
         RUNNING = "running"

@@ -1,7 +1,7 @@
 """How long runs are kept: the newest of each job, for some weeks, their logs for a month; after that they go, and the
-session of a run that had one of its own goes with it.
+session of a run that had one of its own goes with it, unless a person went on in it.
 
-Deleting a session may have to wait for whoever is in it; its run then stays for the next time.
+Deleting a session may take a while; its run then stays for the next time.
 """
 
 import logging
@@ -13,6 +13,7 @@ from cron_app import run_log
 from cron_app.models import CronJob, CronRun
 from halo_project.database import db, db_and_files
 from halo_project.errors import BadRequest, Conflict, NotFound
+from sessions_app.models import QueuedMessage
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ async def prune(now: datetime) -> int:
     doomed = await db(_doomed, now)
     removed = 0
     for run in doomed:
-        if not run.per_run_session or await _session_is_gone(run):
+        if not run.per_run_session or await _session_is_gone(run, now):
             await db(CronRun.objects.filter(pk=run.pk).delete)
             await db_and_files(run_log.remove, run.pk)
             removed += 1
@@ -61,12 +62,21 @@ def _surplus(job_id: str, stateless: bool) -> list[CronRun]:
     return [run for run in newest[most : most + AT_ONCE] if run.status != CronRun.Status.RUNNING]
 
 
-async def _session_is_gone(run: CronRun) -> bool:
+async def _session_is_gone(run: CronRun, now: datetime) -> bool:
+    """Whether the run's own session is out of the way, or is kept for another reason than the run."""
+    if await db(_is_a_persons, run):
+        return True  # somebody went on in it: it is their conversation now, and stays
     try:
         await conversation.delete(workspace=str(run.workspace_path), session_id=str(run.session_id))
-    except (NotFound, BadRequest):
-        pass  # it was deleted by somebody, or its whole folder was
     except Conflict as error:
         logger.info("run %s is kept a while longer: %s", run.pk, error.message)
         return False
+    except (NotFound, BadRequest) as error:
+        # It was deleted by somebody; or the folder is away, which may be for a moment only.
+        return error.code == "session_missing" or now - run.started_at > ROWS_KEPT
     return True
+
+
+def _is_a_persons(run: CronRun) -> bool:
+    said = QueuedMessage.objects.filter(session=run.session_pk, kind=QueuedMessage.Kind.PERSON)
+    return run.session_pk is not None and said.exists()

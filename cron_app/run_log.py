@@ -11,6 +11,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
+from channels_app.outbox import shown_account
 from cron_app.models import CronJob, CronRun
 from halo_project.clock import iso_ms, utcnow
 
@@ -44,7 +45,8 @@ def note_deliveries(run: CronRun) -> None:
     for result in run.dispatch_results or []:
         how = {True: "delivered", None: "on its way"}.get(result.get("ok"), f"not delivered: {result.get('error')}")
         what = f" {result['media']}" if result.get("media") else ""
-        lines.append(f"{result.get('channelType')} {result.get('accountId')}{what}: {how}")
+        account = shown_account(str(result.get("channelType")), str(result.get("accountId")))
+        lines.append(f"{result.get('channelType')} {account}{what}: {how}")
     _later(run.pk, lines)
 
 

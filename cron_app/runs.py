@@ -1,4 +1,4 @@
-"""What came of jobs, as it is read. Runs are written by `fires` and `finishing`, and removed by `upkeep`."""
+"""What came of jobs, as it is read. Runs are written by `fires` and `finishing`, and removed by `retention`."""
 
 from dataclasses import dataclass
 

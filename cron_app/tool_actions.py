@@ -73,7 +73,7 @@ def _list(call: Call, level: str) -> dict[str, Any]:
     if call.args.get("job_id"):
         return {"code": 0, "job": _seen(_found(call, _here(call)), level, whole=True)}
     offset = call.args.get("offset", 0)
-    answer: dict[str, Any] = {"code": 0, "total": _here(call).count(), "targets": _targets(call), "jobs": []}
+    answer: dict[str, Any] = {"code": 0, "total": _here(call).count(), "targets": _targets(call, level), "jobs": []}
     left = call.room - _size(answer)
     for job in _here(call).order_by("-created_at", "-pk")[offset : offset + 100]:
         entry = _seen(job, level, whole=False)
@@ -85,10 +85,12 @@ def _list(call: Call, level: str) -> dict[str, Any]:
     return {**answer, "next_offset": end} if end < answer["total"] else answer
 
 
-def _targets(call: Call) -> list[dict[str, Any]]:
-    """Some of those that a job of this workspace can send its answer to."""
+def _targets(call: Call, level: str) -> list[dict[str, Any]]:
+    """Some of those that a job of this workspace can send its answer to. Below full access by their labels alone: an
+    address is often all that somebody needs to send there."""
     options = [each for each in target_options() if each["enabled"] and _is_for(call, each["workspacePath"])]
-    return [{name: each[name] for name in ("channelType", "accountId", "label")} for each in options[:TARGETS_LISTED]]
+    told = ("channelType", "accountId", "label") if level == "full" else ("channelType", "label")
+    return [{name: each[name] for name in told} for each in options[:TARGETS_LISTED]]
 
 
 def _is_for(call: Call, workspace_path: str | None) -> bool:
@@ -147,7 +149,8 @@ def _about(job: CronJob) -> dict[str, Any]:
 def _seen(job: CronJob, level: str, *, whole: bool) -> dict[str, Any]:
     entry = shown(job, whole=whole)
     if not reaches(level, job.access_level):
-        entry["prompt"] = f"(not shown: this job has the access level {job.access_level}, and this session {level})"
+        hidden = f"(not shown: this job has the access level {job.access_level}, and this session {level})"
+        entry |= {"prompt": hidden, "targets": hidden}
     return entry
 
 

@@ -4,7 +4,9 @@ Each step is one transaction that looks again under locks, so that two workers a
 long is `retention`'s.
 """
 
+import asyncio
 import logging
+import time
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 LOST = "It was cut off: the worker that ran it ended, or Halo was restarted. It is not begun again."
 DELETED = "Its session was deleted while it ran."
+ARCHIVED = "Its session was archived while it ran."
 
 Status = CronRun.Status
 
@@ -39,49 +42,57 @@ class Upkeep:
 
     def __init__(self, timing: Timing):
         self._timing = timing
-        self._seen: dict[tuple[str, datetime], float] = {}  # overdue instants, and when they were first seen
+        self._overdue: dict[tuple[str, datetime], float] = {}  # instants, and when they were first seen overdue
+        self._running: dict[str, float] = {}  # runs, and when they were first seen, on a clock that sleeps
 
     async def look(self) -> None:
-        await db(self._overdue, utcnow())
-        for run_id in await db(_open_runs):
-            await self._look_after(run_id)
+        await self._look_for_overdue()
+        clock = time.monotonic()
+        self._running = {run_id: self._running.get(run_id, clock) for run_id in await db(_open_runs)}
+        for run_id in self._running:
+            try:
+                await self._look_after(run_id)
+            except Exception:
+                logger.exception("run %s could not be looked after; it is tried again", run_id)
         await retention.prune(utcnow())
 
-    def _overdue(self, now: datetime) -> None:
+    async def _look_for_overdue(self) -> None:
         """What beat has not sent, or what was lost on its way: begun while it is fresh, noted as missed later.
 
         Only what was overdue a while ago too: a machine that wakes up, or a beat that starts, comes first.
         """
-        grace = timedelta(seconds=self._timing.queued_grace)
-        found = CronJob.objects.filter(enabled=True, next_due__lt=now - grace).values_list("pk", "next_due")
         clock = sleepless()
-        self._seen = {key: self._seen.get(key, clock) for key in found}
-        for (job_id, due), since in self._seen.items():
+        found = await db(_overdue, utcnow() - timedelta(seconds=self._timing.queued_grace))
+        self._overdue = {key: self._overdue.get(key, clock) for key in found}
+        for (job_id, due), since in self._overdue.items():
+            now = utcnow()
             try:
                 if (now - due).total_seconds() <= self._timing.cron_late:
-                    fires.fire(job_id, due, now)
+                    await db(fires.fire, job_id, due, now)
                 elif clock - since >= self._timing.cron_look * 1.5:
-                    fires.miss(job_id, due, now)
+                    await db(fires.miss, job_id, due, now)
             except Exception:  # one job that cannot be answered must not cost the others theirs
                 logger.exception("job %s, due %s: it could not be answered; it is tried again", job_id, due)
 
     async def _look_after(self, run_id: str) -> None:
-        try:
-            await self._end_if_due(run_id)
-        except Exception:
-            logger.exception("run %s could not be looked after; it is tried again", run_id)
-
-    async def _end_if_due(self, run_id: str) -> None:
         await db(end_if_lost, run_id, utcnow())
         run = await db(CronRun.objects.filter(pk=run_id, status=Status.RUNNING).first)
-        if run is None or utcnow() - run.started_at < timedelta(seconds=self._timing.cron_run):
+        if run is None or not self._took_too_long(run):
             return
         if run.stop_asked_at is None:
             done = await db(_ask_to_stop, run_id, utcnow())
             await wake_all(done.wake, done.signals)
         elif utcnow() - run.stop_asked_at > timedelta(seconds=self._timing.cron_stop_grace):
             logger.error("run %s did not stop; its commands are ended", run_id)
-            await db(end_by_force, run_id, utcnow())
+            left = await db(end_by_force, run_id, utcnow())
+            await asyncio.to_thread(end_leftovers, left)
+
+    def _took_too_long(self, run: CronRun) -> bool:
+        """By the clock of the wall and by one that stands still while the machine sleeps: that time is not the run's.
+        The second one begins with the first look, so it may be two looks behind."""
+        limit, here = self._timing.cron_run, time.monotonic() - self._running[run.pk]
+        by_wall = (utcnow() - run.started_at).total_seconds()
+        return by_wall >= limit and here >= limit - 2 * self._timing.cron_look
 
 
 def at_start() -> None:
@@ -112,20 +123,27 @@ def end_if_lost(run_id: str, now: datetime) -> bool:
             return False
         if run.stop_asked_at is not None:
             return finish(run_id, Status.TIMEOUT, took_too_long(), now)
-        return finish(run_id, Status.FAILED, LOST if keys else DELETED, now)
+        session = AgentSession.objects.filter(pk=session.pk).first()
+        reason = DELETED if session is None else LOST if session.archived_at is None else ARCHIVED
+        return finish(run_id, Status.FAILED, reason, now)
 
 
-def end_by_force(run_id: str, now: datetime) -> bool:
-    """It was asked to stop and did not: what its commands left is ended, and the run counts as over."""
+def end_by_force(run_id: str, now: datetime) -> list[list]:
+    """It was asked to stop and did not: it counts as over, and what still waits of it is not asked any more.
+
+    Returns the process groups of its commands on this host, which the caller ends after the commit.
+    """
     run = CronRun.objects.filter(pk=run_id, status=Status.RUNNING).first()
     session = AgentSession.objects.filter(pk=run.session_pk).first() if run is not None else None
-    if session is None:
-        return False
+    if run is None or session is None:
+        return []
     with transaction.atomic():
         keys = [each.pk for each in lock_subtree(session)]
-        for held in SessionRun.objects.filter(session__in=keys, host=this_process().host):
-            end_leftovers(held.commands)
-        return finish(run_id, Status.TIMEOUT, f"{took_too_long()} It did not stop by itself.", now)
+        waiting = QueuedMessage.objects.filter(session=session, row_id=run.prompt_row_id, state=queue.State.QUEUED)
+        queue.settle(list(waiting), queue.State.DROPPED)
+        held = SessionRun.objects.filter(session__in=keys, host=this_process().host)
+        finish(run_id, Status.TIMEOUT, f"{took_too_long()} It did not stop by itself.", now)
+        return [command for each in held for command in each.commands]
 
 
 def _ask_to_stop(run_id: str, now: datetime) -> delegation.Done:
@@ -139,6 +157,10 @@ def _ask_to_stop(run_id: str, now: datetime) -> delegation.Done:
             return done
     except Refused:
         return delegation.Done(None)  # its session has just gone, which the next look finds
+
+
+def _overdue(before: datetime) -> list[tuple[str, datetime]]:
+    return list(CronJob.objects.filter(enabled=True, next_due__lt=before).values_list("pk", "next_due"))
 
 
 def _open_runs() -> list[str]:

@@ -15,8 +15,10 @@ def local_zone_name() -> str:
     """An IANA name, `UTC` when the machine does not say which or says one that is not known here."""
     try:
         name = tzlocal.get_localzone_name()
-        ZoneInfo(name)
-    except (OSError, ValueError, LookupError) as error:
-        logger.warning("this machine's time zone is not known, schedules without one go by UTC: %s", error)
-        return "UTC"
-    return name
+        if name:
+            return ZoneInfo(name).key
+        error: object = "it names none; HALO_TIMEZONE can"
+    except (OSError, ValueError, LookupError) as failure:
+        error = failure
+    logger.warning("this machine's time zone is not known, schedules without one go by UTC: %s", error)
+    return "UTC"

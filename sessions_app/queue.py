@@ -95,10 +95,13 @@ def enqueue(
 def next_batch(session_pk: int, ended_round: str) -> Batch:
     """The queued rows up to the first stop that counts, in order. Controls aimed at an older round are dropped.
 
-    ended_round: id of the round that just ended, or '' at the beginning of a run. A cron row is a round of its own.
+    ended_round: id of the round that just ended, or '' at the beginning of a run. A cron row is a round of its own,
+    unless it is to be folded.
     """
     batch = Batch()
-    for row in QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).order_by("id"):
+    waiting = list(QueuedMessage.objects.filter(session_id=session_pk, state=State.QUEUED).order_by("id"))
+    stops = [row.pk for row in waiting if row.control == "stop" and row.control_round in ("", ended_round)]
+    for row in waiting:
         if row.kind == Kind.CONTROL:
             if row.control_round not in ("", ended_round):
                 _set_state([row], State.DROPPED)
@@ -111,7 +114,7 @@ def next_batch(session_pk: int, ended_round: str) -> Batch:
                 return batch
             else:
                 batch.interrupts.append(row)
-        elif row.kind == Kind.CRON:
+        elif row.kind == Kind.CRON and (not stops or stops[-1] < row.pk):
             if not batch.rows:
                 batch.rows.append(row)
             return batch

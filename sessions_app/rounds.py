@@ -47,8 +47,22 @@ class Columns:
             session.save(update_fields=list(changed))
 
 
-def begin(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, timing: Timing) -> Begun | None:
-    """Take the lease and the first batch. None when another process holds the session or there is nothing to do."""
+class Crowded(Exception):
+    """What waits is a scheduled prompt, and there is no room for one now."""
+
+
+def begin(
+    session_pk: int,
+    kind: str,
+    owner: ProcessIdentity,
+    now: datetime,
+    timing: Timing,
+    admit: Callable[[int], bool] = lambda session_pk: True,
+) -> Begun | None:
+    """Take the lease and the first batch. None when another process holds the session or there is nothing to do.
+
+    admit: asked before a run begins with a scheduled prompt. Raises Crowded when it says no; nothing is changed then.
+    """
     with transaction.atomic():
         session = leases.lock_session(session_pk)
         lease = leases.acquire(session, kind, owner, now, timing) if session is not None else None
@@ -58,11 +72,17 @@ def begin(session_pk: int, kind: str, owner: ProcessIdentity, now: datetime, tim
             queue.drop(session_pk)
         # A taken-over run first recovers; its batch is taken afterwards, by `finish`.
         batch = queue.Batch() if lease.taken_over else queue.next_batch(session_pk, "")
+        if _is_scheduled(batch) and not admit(session_pk):
+            raise Crowded
         queue.carry_over(batch.controls, lease.round_id)
         if not lease.taken_over and not batch and kind == SessionRun.Kind.TURN:
             SessionRun.objects.filter(session_id=session_pk).delete()
             return None
         return Begun(lease, session, batch)
+
+
+def _is_scheduled(batch: queue.Batch) -> bool:
+    return batch.stop is None and bool(batch.rows) and batch.rows[0].kind == QueuedMessage.Kind.CRON
 
 
 def landed(

@@ -65,7 +65,7 @@ async def test_one_that_fails_harms_nobody(crew: Crew, hooks: Receiver, allow: C
 
 async def test_when_all_have_failed_the_run_has(crew: Crew, hooks: Receiver, allow: Callable) -> None:  # noqa: F811
     allow(hooks.url("/"))
-    hooks.answer(Reply(404))
+    hooks.replies["/in"] = [Reply(404)]
     run_id = await answered(crew, "Lost.", webhook(hooks.url("/in")), {"channelType": "pigeon", "accountId": "a"})
     await drive(Sender())
     run = await run_of(run_id)

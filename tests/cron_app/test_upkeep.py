@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from agents_app.chores import registered
-from agents_app.tools.process_tree import members
+from agents_app.process_ledger import end_leftovers
+from agents_app.tools.process_tree import members, start_time_of
 from cron_app import fires
-from cron_app.finishing import OWNER
 from cron_app.models import CronJob, CronRun
 from cron_app.upkeep import Upkeep, at_start, end_by_force, end_if_lost
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.timing import Timing
-from tests.cron_app.job_rows import NOW, after, make_job, runs_of
+from tests.cron_app.job_rows import after, make_job, runs_of
 from tests.support.crew import HANGING, Crew
 from tests.support.model_server import Call, ModelReply
 
@@ -137,7 +137,8 @@ async def test_C13_what_does_not_stop_is_ended_by_force(crew: Crew) -> None:
     group = await crew.running_command(await crew.session("cron-test-1"))
     held = crew.worker.runner.held[run.session_pk]
     await held.processes.close()  # its note is written
-    assert await db(end_by_force, run.pk, utcnow())
+    assert await db(end_by_force, run.pk, utcnow()) == [[group, start_time_of(group)]]
+    end_leftovers([[group, start_time_of(group)]])
     done = await db(CronRun.objects.get, pk=run.pk)
     assert done.status == "timeout" and "did not stop" in done.failure_reason
     await crew.until(lambda: not members(group))
@@ -153,4 +154,3 @@ async def test_a_run_whose_job_was_deleted_still_ends(crew: Crew) -> None:
     await db(CronJob.objects.filter(pk=job.pk).delete)
     await crew.settle()
     assert (await db(CronRun.objects.get, pk=run.pk)).status == "succeeded"
-    assert OWNER and NOW
