@@ -97,6 +97,11 @@ def target_options() -> list[dict[str, Any]]:
     return [{"channelType": kind.channel_type, **each} for kind in registered_kinds() for each in kind.targets()]
 
 
+def is_known(channel_type: object) -> bool:
+    """Whether there is a way to send to targets of this kind."""
+    return isinstance(channel_type, str) and kind_of(channel_type) is not None
+
+
 def shown_account(channel_type: str, account_id: str) -> str:
     """For a log; see `Kind.shown`."""
     kind = kind_of(channel_type)

@@ -9,7 +9,7 @@ Locks are taken in the order sessions, job, run, as they are at a round's end.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -85,7 +85,8 @@ def miss(job_id: str, due: datetime, now: datetime) -> bool:
         if not _is_due(job, due):
             return False
         noted = note_missed(job, MISSED, now)
-        arm(job, max(due, now))
+        # One that came since and is still fresh is not missed with it.
+        arm(job, max(due, now - timedelta(seconds=settings.HALO_TIMING.cron_late)))
         return noted
 
 

@@ -48,7 +48,7 @@ def view(job: CronJob, now: datetime | None = None) -> dict[str, Any]:
     }
 
 
-def run_view(run: CronRun, *, has_log: bool) -> dict[str, Any]:
+def run_view(run: CronRun, *, deliveries: list[dict[str, Any]], has_log: bool) -> dict[str, Any]:
     return {
         "id": run.pk,
         "jobId": run.job_id,
@@ -59,7 +59,7 @@ def run_view(run: CronRun, *, has_log: bool) -> dict[str, Any]:
         "completedAt": _ms(run.completed_at),
         "output": run.output,
         "failureReason": run.failure_reason,
-        "dispatchResults": run.dispatch_results or [],
+        "dispatchResults": deliveries,
         "sessionId": run.session_id,
         "workspacePath": run.workspace_path,
         "hasLog": has_log,

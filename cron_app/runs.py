@@ -1,8 +1,11 @@
 """What came of jobs, as it is read. Runs are written by `fires` and `finishing`, and removed by `retention`."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from channels_app import outbox
 from cron_app import run_log
+from cron_app.finishing import OWNER
 from cron_app.models import CronRun
 from halo_project.errors import NotFound
 from sessions_app.log.encode import column_text
@@ -31,6 +34,14 @@ def get(run_id: str) -> CronRun:
     if run is None:
         raise NotFound("There is no such run; those of long ago are removed.", code="run_missing")
     return run
+
+
+def deliveries(run: CronRun) -> list[dict[str, Any]]:
+    """As they stand; those on their way with what the last try came to."""
+    stored = run.dispatch_results or []
+    if any(result.get("ok") is None for result in stored):
+        return outbox.results(OWNER + run.pk) or stored
+    return stored
 
 
 def has_log(run: CronRun) -> bool:

@@ -10,6 +10,7 @@ from agents_app.session_tools.base import SessionTool, text_fields
 from agents_app.session_tools.registry import Holder, register
 from agents_app.tools.base import ToolContext
 from cron_app.tool_actions import NEEDED, Call, act, answer_of
+from cron_app.tool_fields import in_words_of_the_tool
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.errors import HaloError
@@ -58,6 +59,7 @@ class CronJobs(SessionTool):
             "offset": {"type": "integer", "minimum": 0, "description": "With list: where to go on."},
         },
         "required": ["action"],
+        "additionalProperties": False,
     }
 
     async def answer(self, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
@@ -68,7 +70,7 @@ class CronJobs(SessionTool):
         except HaloError as error:
             if error.status >= 500:
                 raise
-            raise Refused(error.message) from error
+            raise Refused(in_words_of_the_tool(error.message)) from error
 
 
 def is_held(holder: Holder) -> bool:

@@ -4,6 +4,7 @@ Times are ISO 8601 on both sides; without an offset they are of the job's time z
 `job_rules`'s business.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -22,6 +23,17 @@ _AS_GIVEN = {
     "working_dir": "working_dir", "new_session_each_run": "stateless", "targets": "targets", "enabled": "enabled",
 }  # fmt: skip
 _TIMES = ("run_at", "active_from", "active_until")
+# What the rules for jobs call by the names of the API.
+_IN_THE_API = {
+    "userPrompt": "prompt", "runAt": "run_at", "activeFrom": "active_from", "activeUntil": "active_until",
+    "agentId": "agent_id", "workingDir": "working_dir", "stateless": "new_session_each_run",
+}  # fmt: skip
+_API_NAME = re.compile(rf"\b({'|'.join(_IN_THE_API)})\b")
+
+
+def in_words_of_the_tool(message: str) -> str:
+    """A refusal of the rules, with the arguments' names in it."""
+    return _API_NAME.sub(lambda found: _IN_THE_API[found[0]], message)
 
 
 def values_of(args: dict[str, Any], job: CronJob | None = None) -> dict[str, Any]:

@@ -1,13 +1,15 @@
 """Checks a model's arguments against a tool's JSON schema, with messages the model can act on.
 
 Only what our schemas use is known: type, required, minimum, enum-free flat properties. What stands in a list
-is the tool's to check. Unknown arguments are ignored and a null counts as left out, since models send both.
+is the tool's to check. A null counts as left out, and unknown arguments are ignored, since models send both; where a
+schema has `additionalProperties: false`, a misspelt name would change what is meant, and is refused.
 """
 
 from typing import Any
 
 from agents_app.tools.problems import ToolWarning
 from agents_app.tools.result import clean_input
+from halo_project.suggestions import suggestion
 
 _NAMES = {
     "string": "a string",
@@ -25,8 +27,17 @@ def checked_input(tool: str, schema: dict[str, Any], given: object) -> dict[str,
         raise ToolWarning(f"Error: {tool} takes its arguments as one JSON object, not {_kind(given)}.")
     properties: dict[str, Any] = schema.get("properties", {})
     args = {key: value for key, value in given.items() if key in properties and value is not None}
+    if schema.get("additionalProperties") is False:
+        _refuse_unknown(tool, properties, given)
     _require(tool, schema, args, given)
     return {key: _checked(tool, key, properties[key], value) for key, value in args.items()}
+
+
+def _refuse_unknown(tool: str, properties: dict[str, Any], given: dict[str, Any]) -> None:
+    unknown = next((key for key in given if key not in properties), None)
+    if unknown is not None:
+        name = clean_input(str(unknown))[:60]
+        raise ToolWarning(f"Error: {tool} has no argument `{name}`.{suggestion(name, properties)}")
 
 
 def _require(tool: str, schema: dict[str, Any], args: dict[str, Any], given: dict[str, Any]) -> None:

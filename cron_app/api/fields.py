@@ -11,6 +11,7 @@ from cron_app.job_view import from_ms
 from halo_project.errors import BadRequest
 from sessions_app.log.encode import column_text
 
+_SECONDS_BELOW = 10_000_000_000  # as seconds the year 2286, as milliseconds April 1970
 _END_MS = 253_370_764_800_000  # the year 9999, which leaves room for a time zone's offset
 
 
@@ -70,6 +71,11 @@ class MomentField(PlainField):
         return isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
 
     def to_internal_value(self, data: Any) -> datetime:
+        if 0 < data < _SECONDS_BELOW:
+            raise BadRequest(
+                f"{self.field_name} would be in 1970: it is milliseconds since then, and this looks like seconds.",
+                code="invalid",
+            )
         if not 0 <= data < _END_MS:
             raise BadRequest(f"{self.field_name} is no time that can come: milliseconds since 1970.", code="invalid")
         return from_ms(int(data))

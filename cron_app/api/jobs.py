@@ -14,6 +14,14 @@ from halo_project.errors import BadRequest
 from halo_project.suggestions import suggestion
 from sessions_app.api.fields import ClampedField, ProjectField
 
+# What Halo tells of a job: read, changed and put back, it does no harm.
+_TOLD = frozenset(
+    {
+        "id", "effectiveSessionId", "expired", "nextRunAt", "lastRunStatus", "lastRunAt", "lastRunId", "createdAt",
+        "updatedAt",
+    }
+)  # fmt: skip
+
 
 class JobBody(serializers.Serializer):
     """What a job says, as a request names it. A name that is absent is not changed."""
@@ -35,12 +43,12 @@ class JobBody(serializers.Serializer):
     enabled = FlagField()
 
     @classmethod
-    def of(cls, data: Any) -> dict[str, Any]:
-        """The values by column. Raises BadRequest."""
+    def of(cls, data: Any, ignored: frozenset[str] = frozenset()) -> dict[str, Any]:
+        """The values by column. ignored: names that may stand there, and set nothing. Raises BadRequest."""
         if not isinstance(data, dict):
             raise BadRequest("The request body is a JSON object.", code="bad_json")
         body = cls(data=data)
-        unknown = sorted(data.keys() - body.fields.keys())
+        unknown = sorted(data.keys() - body.fields.keys() - ignored)
         if unknown:
             raise BadRequest(
                 f"A job has no field {unknown[0]!a}.{suggestion(unknown[0], body.fields)}", code="unknown_field"
@@ -87,7 +95,7 @@ class Job(APIView):
 
     def put(self, request: Request, job_id: str) -> Response:
         now = utcnow()
-        job = jobs.update(job_id, JobBody.of(request.data), now)
+        job = jobs.update(job_id, JobBody.of(request.data, _TOLD), now)
         return Response({"ok": True, "job": jobs.view(job, now)})
 
     def delete(self, request: Request, job_id: str) -> Response:
@@ -100,7 +108,7 @@ class RunNow(APIView):
 
     def post(self, request: Request, job_id: str) -> Response:
         run = fires.run_now(jobs.get(job_id).pk, utcnow())
-        return Response({"ok": True, "runId": run.pk})
+        return Response({"ok": True, "runId": run.pk, "status": run.status, "failureReason": run.failure_reason})
 
 
 class Reload(APIView):

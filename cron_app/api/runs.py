@@ -1,5 +1,7 @@
 """Routes of what came of jobs. They answer for a job that is deleted as well, while its runs are kept."""
 
+from typing import Any
+
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -7,6 +9,7 @@ from rest_framework.views import APIView
 
 from cron_app import run_log, runs
 from cron_app.job_view import run_view
+from cron_app.models import CronRun
 from sessions_app.api.fields import ClampedField
 
 
@@ -23,11 +26,17 @@ class JobRuns(APIView):
         page = runs.page(job_id, query.validated_data["limit"], query.validated_data["before"])
         return Response(
             {
-                "runs": [run_view(run, has_log=runs.has_log(run)) for run in page.runs],
+                "runs": [
+                    run_view(run, deliveries=runs.deliveries(run), has_log=runs.has_log(run)) for run in page.runs
+                ],
                 "hasMore": page.next_cursor is not None,
                 "nextCursor": page.next_cursor,
             }
         )
+
+
+def _seen(run: CronRun) -> dict[str, Any]:
+    return run_view(run, deliveries=runs.deliveries(run), has_log=runs.has_log(run))
 
 
 class RunLog(APIView):

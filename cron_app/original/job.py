@@ -6,16 +6,19 @@ A job with a fault is taken in disabled, with what stands there, so that a perso
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from agents_app.config.command_names import LEVELS
+from channels_app.outbox import is_known
 from cron_app import job_fields
-from cron_app.job_places import folder_in, workspace_root
+from cron_app.job_places import check_agent, folder_in, workspace_root
 from cron_app.models import CronJob, CronRun
 from cron_app.original.database import Row, id_in, instant_in, is_set, objects_in, text_in
 from cron_app.original.run import RUN_ID_CHARS
 from cron_app.schedules import LONGEST
 from halo_project.errors import HaloError
+from sessions_app.log.encode import column_text
 
 _IDS_KEPT = 4  # from this version of the tables on, a job's own session is named as here
 _ZONE_CHARS, _ID_CHARS, _SESSION_CHARS = 100, 200, 512
@@ -81,9 +84,19 @@ def _place(taken: Taken, row: Row) -> None:
     try:
         root = workspace_root(job.workspace_path)
         job.workspace_path = str(root)
+        _note_missing_agent(taken, root)
         job.working_dir = folder_in(root, folder) if folder else None
     except HaloError as error:
         taken.faults.append(error.message)
+
+
+def _note_missing_agent(taken: Taken, root: Path) -> None:
+    """It may come along later, so the job is as it was."""
+    try:
+        check_agent(taken.job.agent_id, root)
+    except HaloError as error:
+        if taken.job.agent_id:
+            taken.notes.append(f"Its runs will fail as long as this is so: {error.message}")
 
 
 def _when(taken: Taken, row: Row) -> None:
@@ -150,10 +163,21 @@ def _targets(taken: Taken, row: Row) -> None:
     if found is None:
         taken.faults.append("Whom its answer is to be sent to cannot be read.")
         return
+    given = [{name: each[name] for name in _TARGET_FIELDS if each.get(name) is not None} for each in found]
     try:
-        taken.job.targets = job_fields.targets([{name: each.get(name) for name in _TARGET_FIELDS} for each in found])
+        taken.job.targets = job_fields.targets(given)
     except HaloError as error:
+        taken.job.targets = _storable(given)
         taken.faults.append(f"Whom its answer is to be sent to is refused: {error.message}")
+    unknown = sorted({str(each["channelType"]) for each in given if not is_known(each.get("channelType"))})
+    if unknown:
+        taken.notes.append(f"Its answer cannot be sent by {', '.join(unknown)[:100]} yet: no such door is there.")
+
+
+def _storable(given: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """As they stand there, for a person to mend, as far as a row can hold them."""
+    texts = [{name: column_text(str(value))[:2_000] for name, value in each.items()} for each in given]
+    return texts[: job_fields.MAX_TARGETS]
 
 
 def _last_status(row: Row) -> str | None:

@@ -221,7 +221,7 @@ class TestListed:
         allow("https://hooks.example/in?key=s3cret", "https://team.example/", "no address", "http://127.0.0.1:9/x")
         found = Webhook().targets()
         assert [each["accountId"] for each in found] == ["https://hooks.example/in?key=s3cret", "http://127.0.0.1:9/x"]
-        assert [each["label"] for each in found] == ["hooks.example/in", "127.0.0.1:9/x"]
+        assert [each["label"] for each in found] == ["hooks.example", "127.0.0.1:9"]
         assert all(each["enabled"] and each["hasActiveChat"] and each["workspacePath"] == "" for each in found)
 
     @pytest.mark.usefixtures("home")

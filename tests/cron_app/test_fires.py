@@ -5,11 +5,13 @@ from datetime import timedelta
 import pytest
 
 from agents_app import conversation
+from agents_app.scheduled_share import ScheduledShare
 from cron_app import fires, run_log
 from cron_app.fires import UNATTENDED
 from cron_app.models import CronJob, CronRun
 from halo_project.database import db
 from halo_project.errors import NotFound
+from sessions_app.lease import MAX_DEATHS
 from sessions_app.models import AgentSession, QueuedMessage
 from tests.cron_app.job_rows import NOW, after, make_job, runs_of
 from tests.support.crew import HANGING, Crew, start
@@ -324,3 +326,102 @@ async def test_a_deleted_session_ends_its_run(crew: Crew) -> None:
     assert await db(end_if_lost, run.pk, after(2000))
     assert (await db(CronRun.objects.get, pk=run.pk)).status == "failed"
     assert not await db(QueuedMessage.objects.filter(kind="cron").exists)
+
+
+async def test_an_archived_session_fails_the_run_with_its_sentence(crew: Crew) -> None:
+    await talked(crew)
+    job = await db(make_job, crew.workspace, session_id="root")
+    await conversation.archive(workspace=str(crew.workspace), session_id="root")
+    for run in (await fired(crew), await db(fires.run_now, job.pk, after(5000))):
+        assert run is not None and run.status == "failed" and "is archived" in run.failure_reason
+    assert (await job_of()).next_due > NOW.replace(hour=9)
+
+
+async def test_a_clock_that_was_put_back_stops_no_job(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", "Once.", always=True)
+    first = job.next_due
+    await fired(crew)
+    await crew.settle()
+    await db(CronJob.objects.filter(pk=job.pk).update, next_due=first)  # as an edit arms it at the earlier time
+    assert await db(fires.fire, job.pk, first, first) is None
+    assert (await job_of()).next_due > first
+    await db(CronJob.objects.filter(pk=job.pk).update, next_due=first)
+    assert not await db(fires.miss, job.pk, first, first + timedelta(hours=1))
+    assert (await job_of()).next_due > first
+    assert [run.status for run in await db(runs_of)] == ["succeeded"]
+
+
+async def test_a_stop_reaches_a_prompt_that_waits(crew: Crew) -> None:
+    await db(make_job, crew.workspace)
+    run = await fired(crew)
+    crew.worker.woken.clear()  # every slot is taken, say
+    assert await crew.stop("cron-test-1")
+    await crew.settle()
+    done = await db(CronRun.objects.get, pk=run.pk)
+    assert (done.status, done.failure_reason) == ("failed", "It was stopped before it was done.")
+    assert crew.server.requests == [] and crew.answers(await crew.session("cron-test-1")) == []
+
+
+async def test_the_folder_is_gone_again_when_a_person_is_answered_in_the_same_run(crew: Crew) -> None:
+    (crew.workspace / "docs").mkdir()
+    await talked(crew)
+    await db(make_job, crew.workspace, session_id="root", working_dir="docs")
+    systems: list[str] = []
+
+    def answer(body):
+        systems.append(str(body["system"]))
+        return ModelReply(text="Yes.")
+
+    crew.on("lead", "write the report", answer)
+    crew.on("lead", "and me", answer)
+    await fired(crew)
+    await crew.send("and me")
+    await crew.settle()
+    folder = str(crew.workspace / "docs")
+    assert [folder in each for each in systems] == [True, False]
+
+
+async def test_a_job_that_ends_its_workers_is_left_alone_until_somebody_speaks(crew: Crew) -> None:
+    await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", "Fine.", always=True)
+    await fired(crew)
+    await crew.settle()
+    await db(AgentSession.objects.filter(session_id="cron-test-1").update, cut_offs=MAX_DEATHS)
+    run = await fired(crew)
+    assert run is not None and run.status == "failed" and "three times" in run.failure_reason
+    crew.on("lead", "try again", "I do.")
+    await crew.send("try again", session_id="cron-test-1")
+    await crew.settle()
+    run = await fired(crew)
+    await crew.settle()
+    assert (await db(CronRun.objects.get, pk=run.pk)).status == "succeeded"
+
+
+async def test_C16_scheduled_prompts_leave_half_of_the_slots_to_people(crew: Crew) -> None:
+    crew.worker.runner._slots, crew.worker.runner._scheduled = 4, ScheduledShare(4)
+    crew.on("lead", "write the report", HANGING, always=True)
+    for number in range(5):
+        await db(make_job, crew.workspace, f"cron-{number}")
+        await fired(crew, f"cron-{number}")
+    await crew.asked(2)
+    crew.on("lead", "hello there", "Hello.")
+    await crew.send("hello there")
+    await crew.until(lambda: len(crew.server.requests) >= 3)
+    said = [str(each.body["messages"][-1]) for each in crew.server.requests]
+    assert sum("write the report" in each for each in said) == 2 and "hello there" in said[-1]
+    for number in range(5):
+        await crew.stop(f"cron-{number}")
+        await crew.until(lambda n=number: db(lambda: runs_of(f"cron-{n}")[0].status == "failed"))
+    await crew.settle()
+
+
+async def test_those_that_wait_for_a_slot_begin_one_after_another(crew: Crew) -> None:
+    crew.worker.runner._slots, crew.worker.runner._scheduled = 4, ScheduledShare(4)
+    crew.on("lead", "write the report", ModelReply(text="Done.", wait_ms=50), always=True)
+    for number in range(9):
+        await db(make_job, crew.workspace, f"cron-{number}")
+        await fired(crew, f"cron-{number}")
+    await crew.settle()
+    await crew.until(lambda: db(lambda: not CronRun.objects.filter(status="running").exists()))
+    assert await db(CronRun.objects.filter(status="succeeded").count) == 9

@@ -14,12 +14,13 @@ from django_celery_beat.models import ClockedSchedule, PeriodicTask
 from cron_app import jobs
 from cron_app.job_view import from_ms, to_ms
 from cron_app.models import CronJob, CronRun
-from halo_project.clock import LAST_MS
+from halo_project.clock import LAST_MS, utcnow
 from halo_project.database import db
 from halo_project.errors import BadRequest, NotFound
 from halo_project.layout import HomeLayout
 from halo_project.redis_client import async_redis
 from sessions_app.bus import ANY_WORKSPACE, get_bus
+from tests.cron_app.job_rows import make_job, runs_of
 from tests.cron_app.job_values import NOW, once, values
 
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
@@ -270,3 +271,41 @@ class TestView:
             for name, value in columns.items():
                 setattr(seen, name, value)
             assert jobs.view(seen)["effectiveSessionId"] == session_id
+
+
+class TestAnInstantThatHasCome:
+    """Nobody has taken it up, and somebody changes the job."""
+
+    def come(self, workspace: Path, **fields) -> CronJob:
+        job = make_job(workspace, now=utcnow(), **fields)
+        due = utcnow().replace(microsecond=0) - timedelta(seconds=20)
+        CronJob.objects.filter(pk=job.pk).update(next_due=due, **({"run_at": due} if job.run_at else {}))
+        return CronJob.objects.get(pk=job.pk)
+
+    def test_a_one_shot_is_over_and_says_so(self, workspace: Path) -> None:
+        job = self.come(workspace, run_at=utcnow() + timedelta(hours=1))
+        changed = jobs.update(job.pk, {"timezone": "Europe/Paris"}, utcnow())
+        job.refresh_from_db()
+        assert (job.enabled, job.next_due, job.last_run_status) == (False, None, "missed")
+        assert (changed.enabled, changed.last_run_status) == (False, "missed")
+        assert [run.status for run in runs_of(job.pk)] == ["missed"]
+
+    def test_a_one_shot_with_a_new_time_goes_on(self, workspace: Path) -> None:
+        job = self.come(workspace, run_at=utcnow() + timedelta(hours=1))
+        later = (utcnow() + timedelta(hours=2)).replace(microsecond=0)
+        jobs.update(job.pk, {"run_at": later}, utcnow())
+        job.refresh_from_db()
+        assert (job.enabled, job.next_due) == (True, later)
+        assert [run.status for run in runs_of(job.pk)] == ["missed"]
+
+    def test_a_recurring_job_goes_on(self, workspace: Path) -> None:
+        job = self.come(workspace)
+        jobs.update(job.pk, {"schedule": "0 10 * * *"}, utcnow())
+        job.refresh_from_db()
+        assert job.enabled and job.next_due is not None and job.next_due > utcnow()
+        assert [run.status for run in runs_of(job.pk)] == ["missed"]
+
+    def test_a_label_leaves_it_alone(self, workspace: Path) -> None:
+        job = self.come(workspace)
+        jobs.update(job.pk, {"label": "x"}, utcnow())
+        assert CronJob.objects.get(pk=job.pk).next_due == job.next_due and runs_of(job.pk) == []

@@ -95,8 +95,24 @@ async def test_a_shared_session_stays_whatever_goes(crew: Crew) -> None:
 
 
 async def test_a_session_whose_folder_has_gone_is_no_obstacle(crew: Crew, tmp_path) -> None:
-    await db(add_runs, 1, per_run_session=True, session_id="cron-x-1", workspace_path=str(tmp_path / "gone"))
+    gone = {"per_run_session": True, "session_id": "cron-x-1", "workspace_path": str(tmp_path / "gone")}
+    await db(add_runs, 1, **gone)
+    assert await prune() == 0  # the folder may be back in a moment, with the session in it
+    await db(add_runs, 1, age=timedelta(days=61), **gone)
     assert await prune() == 1
+
+
+async def test_a_session_that_a_person_went_on_in_stays(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace, stateless=True)
+    crew.on("lead", "write the report", "Done.")
+    crew.on("lead", "and then", "Then that.")
+    run = await db(fires.fire, job.pk, job.next_due, job.next_due)
+    await crew.settle()
+    await crew.send("and then", session_id=run.session_id)
+    await crew.settle()
+    await db(job.delete)
+    assert await prune() == 1
+    assert len(crew.said(await crew.session(run.session_id))) == 2
 
 
 async def test_logs_go_after_thirty_days(home) -> None:

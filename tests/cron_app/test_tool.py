@@ -57,6 +57,18 @@ class TestInATurn:
         assert local.isoformat().endswith("+05:30") and in_utc.isoformat().endswith("+00:00")
         await crew.nothing_is_left()
 
+    async def test_what_is_misspelt_is_refused_in_words_of_the_tool(self, crew: Crew) -> None:
+        crew.add_agent("lead", "skills: [cron]")
+        create = {"action": "create", "prompt": "hi"}
+        crew.on("lead", "go", ModelReply(calls=[Call("cron_jobs", {**DAILY, "time_zone": "Europe/Paris"})]))
+        crew.on("lead", "has no argument", ModelReply(calls=[Call("cron_jobs", create)]))
+        crew.on("lead", "schedule or run_at required", ModelReply(calls=[Call("cron_jobs", DAILY | {"prompt": " "})]))
+        crew.on("lead", "prompt required", "I give up.")
+        root = await crew.send("go")
+        await crew.settle()
+        assert "Did you mean `timezone`?" in crew.results(root)[0] and crew.answers(root)[-1] == "I give up."
+        assert not await db(CronJob.objects.exists)
+
     async def test_the_command_teaches_the_tool(self, crew: Crew) -> None:
         crew.add_agent("lead", "skills: [cron]")
         crew.on("lead", "Asked for: list", ModelReply(calls=[Call("cron_jobs", {"action": "list"})]))

@@ -5,17 +5,18 @@ from datetime import timedelta
 
 import pytest
 
+from agents_app import conversation
 from agents_app.chores import registered
 from agents_app.process_ledger import end_leftovers
 from agents_app.tools.process_tree import members, start_time_of
 from cron_app import fires
 from cron_app.models import CronJob, CronRun
-from cron_app.upkeep import Upkeep, at_start, end_by_force, end_if_lost
+from cron_app.upkeep import ARCHIVED, Upkeep, at_start, end_by_force, end_if_lost
 from halo_project.clock import utcnow
 from halo_project.database import db
 from halo_project.timing import Timing
 from tests.cron_app.job_rows import after, make_job, runs_of
-from tests.support.crew import HANGING, Crew
+from tests.support.crew import HANGING, Crew, start
 from tests.support.model_server import Call, ModelReply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -154,3 +155,57 @@ async def test_a_run_whose_job_was_deleted_still_ends(crew: Crew) -> None:
     await db(CronJob.objects.filter(pk=job.pk).delete)
     await crew.settle()
     assert (await db(CronRun.objects.get, pk=run.pk)).status == "succeeded"
+
+
+async def test_a_later_turn_of_a_run_that_dies_is_not_gone_on_with(crew: Crew) -> None:
+    """The round that reads a sub-agent's report: the run has failed, as if its first round had died."""
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", ModelReply(calls=[start("count the beans")]))
+    crew.on("lead", "code", "Waiting.")
+    crew.on("helper", "count the beans", "Seven.")
+    crew.on("lead", "Seven.", HANGING)
+    run = await db(fires.fire, job.pk, job.next_due, after(1800))
+    await crew.asked(4)
+    await crew.crash()
+    await crew.recovered()
+    assert await db(end_if_lost, run.pk, after(1900))
+    assert not [text for text in crew.said(await crew.session("cron-test-1")) if "restarted" in text]
+
+
+async def test_a_prompt_that_never_began_is_not_asked_after_the_time_limit(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    run = await db(fires.fire, job.pk, job.next_due, utcnow())
+    crew.worker.woken.clear()
+    assert await db(end_by_force, run.pk, utcnow()) == []
+    await crew.recovered()
+    assert crew.server.requests == [] and (await db(CronRun.objects.get, pk=run.pk)).status == "timeout"
+
+
+async def test_an_archived_session_is_named_as_the_reason(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    run = await db(fires.fire, job.pk, job.next_due, after(1800))
+    crew.worker.woken.clear()
+    await conversation.archive(workspace=str(crew.workspace), session_id="cron-test-1")
+    await crew.settle()
+    await db(end_if_lost, run.pk, after(1900))
+    assert (await db(CronRun.objects.get, pk=run.pk)).failure_reason == ARCHIVED
+
+
+async def test_the_time_a_machine_slept_is_not_the_runs(crew: Crew) -> None:
+    job = await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", HANGING)
+    run = await db(fires.fire, job.pk, job.next_due, utcnow() - timedelta(hours=2))
+    await crew.asked(1)
+    await Upkeep(dataclasses.replace(QUICK, cron_run=3600.0)).look()
+    assert (await db(CronRun.objects.get, pk=run.pk)).stop_asked_at is None
+    await crew.stop("cron-test-1")
+    await crew.settle()
+
+
+async def test_an_instant_that_is_fresh_is_not_missed_with_an_old_one(crew: Crew, settings) -> None:
+    settings.HALO = dataclasses.replace(settings.HALO, cron_test_interval_s=20)
+    job = await overdue(crew, 600)
+    await db(at_start)
+    due = (await db(CronJob.objects.get, pk=job.pk)).next_due
+    assert timedelta(0) < utcnow() - due <= timedelta(seconds=60)
+    assert [run.status for run in await db(runs_of)] == ["missed"]

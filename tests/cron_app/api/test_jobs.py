@@ -104,7 +104,11 @@ class TestMaking:
             ({"schedule": ""}, "schedule or runAt required"),
             ({"schedule": None}, "schedule or runAt required"),
             ({"runAt": later}, "schedule and runAt are mutually exclusive"),
-            ({"schedule": "", "runAt": 5}, "runAt must be in the future"),
+            (
+                {"schedule": "", "runAt": 1796078569},
+                "runAt would be in 1970: it is milliseconds since then, and this looks like seconds.",
+            ),
+            ({"schedule": "", "runAt": 1796078569000 - 10**12}, "runAt must be in the future"),
             ({"runAt": "soon"}, "runAt must be a number (epoch ms) or null"),
             ({"runAt": True}, "runAt must be a number (epoch ms) or null"),
             ({"runAt": [later]}, "runAt must be a number (epoch ms) or null"),
@@ -139,12 +143,18 @@ class TestMaking:
         assert made(client, body, activeFrom=last, timezone="Etc/GMT+12")["nextRunAt"] > last
         assert made(client, body, schedule="", runAt=last)["nextRunAt"] == last
 
-    @pytest.mark.parametrize("name", ["workspace", "run_at", "Schedule", "nextRunAt", "id", "\ud83d", "x\0", ""])
+    @pytest.mark.parametrize("name", ["workspace", "run_at", "Schedule", "\ud83d", "x\0", ""])
     def test_misspelt_names(self, client: Client, body: dict[str, Any], job_id: str, name: str) -> None:
         for answer in (send(client, "POST", PATH, {**body, name: 1}), put(client, job_id, **{name: 1})):
             assert_shape(answer, 400)
             assert answer.json()["code"] == "unknown_field"
         assert CronJob.objects.count() == 1
+
+    @pytest.mark.parametrize("name", ["nextRunAt", "id", "lastRunStatus"])
+    def test_a_new_job_is_not_told_what_halo_tells(self, client: Client, body: dict[str, Any], name: str) -> None:
+        answer = send(client, "POST", PATH, {**body, name: 1})
+        assert_shape(answer, 400)
+        assert answer.json()["code"] == "unknown_field" and not CronJob.objects.exists()
 
     def test_a_misspelt_name_is_recognised(self, client: Client, job_id: str) -> None:
         assert "`schedule`" in put(client, job_id, shedule="* * * * *").json()["error"]
@@ -212,9 +222,15 @@ class TestChanging:
         assert read(client, job_id) == {**shown, "label": "y", "updatedAt": read(client, job_id)["updatedAt"]}
         assert_shape(put(client, job_id, enabled=True), 400)
 
+    def test_what_was_read_may_be_put_back(self, client: Client, job_id: str) -> None:
+        job = read(client, job_id) | {"label": "new", "nextRunAt": 1}
+        before = read(client, job_id)["nextRunAt"]
+        assert put(client, job_id, **job).json()["job"]["label"] == "new"
+        assert read(client, job_id)["nextRunAt"] == before
+
     def test_cleared_with_null(self, client: Client, body: dict[str, Any], workspace: Path) -> None:
         (workspace / "a").mkdir()
-        said = {"label": "x", "timezone": "UTC", "activeFrom": 5, "activeUntil": 6, "workingDir": "a"}
+        said = {"label": "x", "timezone": "UTC", "activeFrom": 10**12, "activeUntil": 10**12 + 1, "workingDir": "a"}
         job_id = made(client, body, **said, accessLevel="readonly")["id"]
         job = put(client, job_id, **dict.fromkeys(said), accessLevel=None).json()["job"]
         assert {job[name] for name in said} == {None} and job["accessLevel"] == "full"
@@ -288,7 +304,8 @@ class TestByHand:
         job_id = made(client, body, agentId="aide")["id"]
         first = client.post(f"{PATH}/{job_id}/run-now")
         failed = CronRun.objects.get()
-        assert (first.status_code, first.json()) == (200, {"ok": True, "runId": failed.pk})
+        told = {"status": "failed", "failureReason": failed.failure_reason}
+        assert (first.status_code, first.json()) == (200, {"ok": True, "runId": failed.pk, **told})
         assert (failed.trigger_kind, failed.job_id, failed.workspace_path) == ("manual", job_id, str(workspace))
         assert failed.status == "failed" and "key" in failed.failure_reason, "the provider has no key yet"
         home.settings_yaml.write_text("models:\n  anthropic:\n    secrets:\n      api_key: k\n")
@@ -297,7 +314,7 @@ class TestByHand:
         assert shown == {failed.pk: "failed", ids[0]: "running", ids[1]: "skipped"}
 
     def test_switched_off_and_out_of_its_window(self, client: Client, body: dict[str, Any]) -> None:
-        job = made(client, body, enabled=False, activeUntil=5)
+        job = made(client, body, enabled=False, activeUntil=10**12)
         assert client.post(f"{PATH}/{job['id']}/run-now").status_code == 200
         assert read(client, job["id"])["nextRunAt"] is None
 

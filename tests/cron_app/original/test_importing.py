@@ -51,7 +51,8 @@ class TestVersions:
         targets = [{"channelType": "telegram", "accountId": "1", "chatId": "42"}]
         database.job(workspace, timezone="Asia/Kolkata", targets=json.dumps(targets))
         database.run(RUN_ID, dispatch_results=json.dumps([{**targets[0], "ok": False, "error": "gone"}]))
-        assert taken(database) == Summary(jobs=1, runs=1)
+        undelivered = "Its answer cannot be sent by telegram yet: no such door is there."
+        assert taken(database) == Summary(jobs=1, runs=1, notes=[(JOB_ID, undelivered)])
         found = job()
         assert (found.label, found.user_prompt, found.agent_id) == ("Morning", "Report.", "default")
         assert (found.workspace_path, found.schedule, found.timezone) == (str(workspace), "0 9 * * *", "Asia/Kolkata")
@@ -308,6 +309,20 @@ class TestFaults:
         found = taken(newest)
         assert getattr(job(), field) == kept and job().enabled and found.disabled == []
         assert (words is None) == (found.notes == []) and (words or "") in str(found.notes)
+
+    def test_refused_targets_are_kept_for_whoever_mends_them(self, newest: OriginalDatabase, workspace: Path) -> None:
+        targets = [
+            {"channelType": "telegram", "accountId": "1", "chatId": "5"},
+            {"channelType": "webhook", "accountId": "http://evil/"},
+        ]
+        newest.job(workspace, targets=json.dumps(targets))
+        summary = taken(newest)
+        assert job().targets == targets and not job().enabled
+        assert "is refused" in str(summary.disabled)
+
+    def test_an_agent_that_is_not_there_is_told(self, newest: OriginalDatabase, workspace: Path) -> None:
+        newest.job(workspace, agent_id="ghost")
+        assert "ghost" in str(taken(newest).notes) and job().enabled
 
     def test_a_disabled_job_stays_so(self, newest: OriginalDatabase, workspace: Path) -> None:
         newest.job(workspace, enabled=0)
