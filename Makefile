@@ -33,8 +33,13 @@ serve: setup ## run Halo on this machine until Ctrl-C
 test: dev ## every test, as many at once as there are cores (at most 4); ARGS="-k word" chooses
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations=25 $(ARGS)
 
-test-postgres: dev ## the life of a session on a PostgreSQL server of its own, which locks what SQLite does one by one
-	$(BIN)/python -m tests.support.on_postgres -n auto --maxprocesses 4 tests/agents_app/lifecycle tests/sessions_app/test_lease_and_rounds.py $(ARGS)
+# What takes locks: the order in which they are taken is tried on a server that holds rows one by one.
+ON_POSTGRES := tests/agents_app/lifecycle tests/sessions_app/test_lease_and_rounds.py \
+	$(addprefix tests/cron_app/test_,beat_rows.py fires.py upkeep.py deliveries.py retention.py jobs.py tool.py) \
+	$(addprefix tests/channels_app/test_,outbox.py outbox_rows.py outbox_sending.py)
+
+test-postgres: dev ## sessions, schedules and the outbox on a PostgreSQL server of its own, which locks what SQLite does one by one
+	$(BIN)/python -m tests.support.on_postgres -n auto --maxprocesses 4 $(ON_POSTGRES) $(ARGS)
 
 lint: dev ## format, rules, floors, types
 	$(BIN)/ruff format --check $(CODE)
