@@ -21,7 +21,8 @@ _ADDRESS = re.compile(
     r"(?:\?(?P<query>(?:[a-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9a-f]{2})*))?",
     re.IGNORECASE | re.ASCII,
 )
-_DISGUISED = re.compile(r"%(?:2e|2f|5c|25|[01][0-9a-f]|7f)", re.IGNORECASE)
+# %3b ends a segment to some servers; %c0, %c1, %e0%80 and %f0%80 begin overlong forms of the others.
+_DISGUISED = re.compile(r"%(?:2e|2f|3b|5c|25|[01][0-9a-f]|7f|c0|c1|e0%80|f0%80)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _seconds(written: str, now: datetime) -> float | None:
         return float(written[:9])
     try:
         moment = parsedate_to_datetime(written)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter: a year of twenty digits
         return None
     return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())
 

@@ -150,9 +150,13 @@ def _place(job: CronJob, now: datetime) -> _Place | HaloError:
                 "Give the job that agent, another session, or a new session for every run."
             )
         choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))
+        if session is None and job.session_id not in (None, *places.own_names(job.pk)):
+            raise BadRequest(f"session not found: {job.session_id}. Give the job another one, or its own.")
         return _Place(workspace, folder, session_id, session, agent)
     except HaloError as error:
         return error
+    except (OSError, RuntimeError) as error:  # no right to look into it, a loop of links
+        return BadRequest(f"workspace cannot be used: {job.workspace_path}: {error}")
 
 
 def _write(job: CronJob, due: datetime | None, place: _Place | HaloError, now: datetime) -> CronRun | None:
@@ -160,6 +164,8 @@ def _write(job: CronJob, due: datetime | None, place: _Place | HaloError, now: d
     with transaction.atomic():
         found = None if isinstance(place, HaloError) else place.session
         tree = [] if found is None else lock_subtree(found)
+        if found is not None and not tree:  # it was deleted a moment ago
+            raise _Changed
         locked = CronJob.objects.select_for_update().filter(pk=job.pk).first()
         if locked is None or (due is not None and not _is_due(locked, due)):
             return None

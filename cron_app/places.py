@@ -22,6 +22,11 @@ def own_session_id(job_id: str) -> str:
     return job_id if job_id.startswith(_PREFIX) else _PREFIX + job_id
 
 
+def own_names(job_id: str) -> tuple[str, str]:
+    """What the job's own session may be called: as here, or as older builds of the original did. A run makes it."""
+    return own_session_id(job_id), _PREFIX + job_id
+
+
 def new_session_id(job_id: str, now: datetime) -> str:
     """The session of one run of a stateless job."""
     return f"{own_session_id(job_id)}-{base36(_ms(now))}"

@@ -30,14 +30,22 @@ async def prune(now: datetime) -> int:
     doomed = await db(_doomed, now)
     removed = 0
     for run in doomed:
-        if not run.per_run_session or await _session_is_gone(run, now):
-            await db(CronRun.objects.filter(pk=run.pk).delete)
-            await db_and_files(run_log.remove, run.pk)
-            removed += 1
+        try:
+            removed += await _removed(run, now)
+        except Exception:  # a disk that fails for one must not keep all the others
+            logger.exception("run %s could not be removed; it is tried again", run.pk)
     if now - _last.get("logs", now - timedelta(days=1)) > timedelta(hours=1):
         _last["logs"] = now
         await db_and_files(run_log.remove_old, now)
     return removed
+
+
+async def _removed(run: CronRun, now: datetime) -> bool:
+    if run.per_run_session and not await _session_is_gone(run, now):
+        return False
+    await db(CronRun.objects.filter(pk=run.pk).delete)
+    await db_and_files(run_log.remove, run.pk)
+    return True
 
 
 def _doomed(now: datetime) -> list[CronRun]:
@@ -57,9 +65,12 @@ def _busy_jobs(now: datetime) -> Iterable[str]:
 
 
 def _surplus(job_id: str, stateless: bool) -> list[CronRun]:
+    """Those in which nothing ran are counted by themselves: many of them must not push out one that has an answer."""
     most = RUNS_PER_STATELESS_JOB if stateless else RUNS_PER_JOB
     newest = CronRun.objects.filter(job_id=job_id).order_by("-pk")
-    return [run for run in newest[most : most + AT_ONCE] if run.status != CronRun.Status.RUNNING]
+    idle = [CronRun.Status.SKIPPED, CronRun.Status.MISSED]
+    surplus = [*newest.exclude(status__in=idle)[most:][:AT_ONCE], *newest.filter(status__in=idle)[most:][:AT_ONCE]]
+    return [run for run in surplus if run.status != CronRun.Status.RUNNING]
 
 
 async def _session_is_gone(run: CronRun, now: datetime) -> bool:

@@ -6,7 +6,7 @@ A stateless job has a new one every time, about which nothing can be said before
 from datetime import datetime
 
 from cron_app.models import CronJob
-from cron_app.places import own_session_id
+from cron_app.places import own_names, own_session_id
 from halo_project.errors import BadRequest
 from sessions_app.models import AgentSession
 from sessions_app.workspaces import known_workspace
@@ -24,15 +24,18 @@ def check_session(job: CronJob, now: datetime) -> None:
 
 def _find(job: CronJob, session_id: str, now: datetime) -> AgentSession | None:
     """Only among those of the workspace itself: an internal agent's belong to no folder of a person."""
-    workspace = known_workspace(job.workspace_path, now)
+    try:
+        workspace = known_workspace(job.workspace_path, now)
+    except (OSError, RuntimeError) as error:  # no right to look into it, a loop of links
+        raise BadRequest(f"{job.workspace_path} cannot be used: {error}", code="workspace_unusable") from error
     if workspace is None:
         return None
     return AgentSession.objects.filter(workspace=workspace, session_id=session_id).first()
 
 
 def _check_picked(job: CronJob, session: AgentSession | None) -> None:
-    if session is None and job.session_id in (own_session_id(job.pk), f"cron-{job.pk}"):
-        return  # its own, as this program or 1.x names it: the next run makes it
+    if session is None and job.session_id in own_names(job.pk):
+        return
     if session is None or session.deleting:
         raise _refusal(f"There is no session {job.session_id} in {job.workspace_path}. Pick one of that workspace.")
     if session.parent_session_id is not None or ">" in session.session_id:

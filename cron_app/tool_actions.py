@@ -72,8 +72,9 @@ def _list(call: Call, level: str) -> dict[str, Any]:
     """As many as there is room for. Of jobs above the session's level the prompt is not told."""
     if call.args.get("job_id"):
         return {"code": 0, "job": _seen(_found(call, _here(call)), level, whole=True)}
-    offset = call.args.get("offset", 0)
-    answer: dict[str, Any] = {"code": 0, "total": _here(call).count(), "targets": _targets(call, level), "jobs": []}
+    total = _here(call).count()
+    offset = min(call.args.get("offset", 0), total)
+    answer: dict[str, Any] = {"code": 0, "total": total, "targets": _targets(call, level), "jobs": []}
     left = call.room - _size(answer)
     for job in _here(call).order_by("-created_at", "-pk")[offset : offset + 100]:
         entry = _seen(job, level, whole=False)

@@ -23,7 +23,7 @@ def lock_subtree(session: AgentSession, others: Iterable[int] = ()) -> list[Agen
     """The session and all below it, locked in the order of their keys. `others` are locked with them, not returned.
 
     A sub-session that was being started while the locks were waited for is found by looking again: it is started under
-    its parent's lock, and its key is the highest.
+    its parent's lock, and its key is the highest. Empty when the session has gone since it was found.
     """
     others = set(others)
     locked: dict[int, AgentSession] = {}
@@ -32,6 +32,8 @@ def lock_subtree(session: AgentSession, others: Iterable[int] = ()) -> list[Agen
         if wanted <= locked.keys():
             return [each for pk, each in locked.items() if pk in wanted]
         locked |= lock_sessions((wanted | others) - locked.keys())
+        if session.pk not in locked:
+            return []
 
 
 def below(session: AgentSession) -> list[AgentSession]:

@@ -65,6 +65,7 @@ def _take_jobs(found: OriginalCron, summary: Summary, now: datetime) -> None:
             summary.left_out.append((_shown(row), _NO_ID))
         else:
             _take_job(row, job_id, runs_of[job_id], found.version, summary, now)
+            known.add(job_id)
 
 
 def _take_job(row: Row, job_id: str, runs: list[Row], version: int, summary: Summary, now: datetime) -> None:
@@ -90,6 +91,7 @@ def _take_runs(found: OriginalCron, summary: Summary, now: datetime) -> None:
             summary.left_out.append((_shown(row), _NO_RUN))
         else:
             made.append(run)
+            known.add(run.pk)
     CronRun.objects.bulk_create(made, batch_size=_ROWS_PER_INSERT)
     summary.runs = len(made)
 

@@ -73,8 +73,11 @@ def made_job(row: Row, job_id: str, runs: Sequence[Row], version: int, now: date
 def _who_and_what(taken: Taken) -> None:
     if not taken.job.agent_id:
         taken.faults.append("It names no agent.")
-    if not taken.job.user_prompt.strip():
-        taken.faults.append("It has no prompt.")
+    for name, check in (("user_prompt", job_fields.user_prompt), ("label", job_fields.label)):
+        try:
+            check(getattr(taken.job, name) or "")
+        except HaloError as error:
+            taken.faults.append(error.message if (getattr(taken.job, name) or "").strip() else "It has no prompt.")
 
 
 def _place(taken: Taken, row: Row) -> None:

@@ -38,6 +38,11 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
     assert (found.text, found.media) == (text, ())
 
 
+def test_blanks_in_the_middle_take_no_long_time() -> None:
+    text = "MEDIA: a" + " " * 200_000 + "b  "
+    assert split(text).media == (text.removeprefix("MEDIA: ").rstrip(),)
+
+
 def test_a_long_text_takes_no_long_time() -> None:
     found = split("MEDIA:" + " " * 200_000 + "\n" + "MEDIA: " + "a " * 100_000 + "\n")
     assert len(found.media) == 1

@@ -140,6 +140,8 @@ class TestAnswers:
         assert (await failed(message)).pause == 0
 
     async def test_a_refusal_for_good_waits_for_nothing(self, hooks: Receiver, message: Message) -> None:
+        hooks.replies["/hook"] = [Reply(429, {"retry-after": "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"})]
+        assert (await failed(message)).pause is None
         hooks.replies["/hook"] = [Reply(404, {"retry-after": "5"})]
         failure = await failed(message)
         assert (failure.retry, failure.pause) == (False, None)

@@ -58,6 +58,8 @@ def test_listed(text: str) -> None:
         "https://team.example:8443/halo/..",
         "https://team.example:8443/halo/..;x/admin",
         "https://team.example:8443/halo/%2e%2e/admin",
+        "https://team.example:8443/halo/..%3b/admin",
+        "https://team.example:8443/halo/%c0%ae%c0%ae/admin",
         "https://team.example:8443/halo/.%2E/admin",
         "https://team.example:8443/halo/%252e%252e/admin",
         "https://team.example:8443/halo/..%2fadmin",

@@ -1,5 +1,6 @@
 """From a due instant to the end of its run, by real turns on a model server: what a person finds in the list."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -425,3 +426,53 @@ async def test_those_that_wait_for_a_slot_begin_one_after_another(crew: Crew) ->
     await crew.settle()
     await crew.until(lambda: db(lambda: not CronRun.objects.filter(status="running").exists()))
     assert await db(CronRun.objects.filter(status="succeeded").count) == 9
+
+
+async def test_a_session_that_is_deleted_in_that_moment_costs_one_more_look(crew: Crew, monkeypatch) -> None:
+    """Its row is found, and gone when it is to be locked."""
+    await db(make_job, crew.workspace)
+    crew.on("lead", "write the report", "Done.", always=True)
+    await fired(crew)
+    await crew.settle()
+    look = fires._place
+    looks = []
+
+    def looks_and_loses(job, now):
+        place = look(job, now)
+        if not looks:
+            AgentSession.objects.filter(session_id="cron-test-1").delete()
+        looks.append(place)
+        return place
+
+    monkeypatch.setattr(fires, "_place", looks_and_loses)
+    run = await asyncio.wait_for(fired(crew), 20)
+    assert run is not None and run.status == "running" and len(looks) == 2
+    await crew.settle()
+    assert [run.status for run in await db(runs_of)] == ["succeeded", "succeeded"]
+
+
+async def test_a_workspace_that_cannot_be_looked_into_fails_the_run(crew: Crew, tmp_path) -> None:
+    loop = tmp_path / "loop"
+    loop.mkdir()
+    (loop / ".halo").symlink_to(loop / ".halo")
+    job = await db(make_job, loop)
+    for run in (await fired(crew), await db(fires.run_now, job.pk, after(5000))):
+        assert run is not None and run.status == "failed" and "cannot be used" in run.failure_reason
+
+
+async def test_a_picked_session_that_has_gone_is_not_made_anew(crew: Crew) -> None:
+    await talked(crew)
+    await db(make_job, crew.workspace, session_id="root")
+    await db(AgentSession.objects.filter(session_id="root").delete)
+    run = await fired(crew)
+    assert run is not None and run.failure_reason.startswith("session not found: root.")
+    assert not await db(AgentSession.objects.exists)
+
+
+@pytest.mark.parametrize("session_id", ["cron-test-1", "cron-cron-test-1"])
+async def test_a_jobs_own_session_is_made_by_either_of_its_names(crew: Crew, session_id: str) -> None:
+    await db(make_job, crew.workspace, session_id=session_id)
+    crew.on("lead", "write the report", "Done.")
+    await fired(crew)
+    await crew.settle()
+    assert len(crew.said(await crew.session(session_id))) == 1

@@ -53,6 +53,28 @@ async def test_a_run_that_runs_is_never_removed(crew: Crew) -> None:
     assert await prune() == 0
 
 
+async def test_skipped_runs_do_not_push_out_one_that_has_an_answer(crew: Crew) -> None:
+    await db(make_job, crew.workspace, stateless=True)
+    await db(add_runs, 1, age=timedelta(minutes=5))
+    await db(add_runs, 20, status="skipped")
+    assert await prune() == 10
+    assert [run.status for run in await db(runs_of)] == ["succeeded", *["skipped"] * 10]
+
+
+async def test_one_that_cannot_be_removed_does_not_keep_the_others(crew: Crew, monkeypatch) -> None:
+    await db(add_runs, 3, age=timedelta(days=61))
+    first = (await db(runs_of))[0].pk
+    remove = run_log.remove
+
+    def failing(run_id: str) -> None:
+        if run_id == first:
+            raise OSError("the disk is gone")
+        remove(run_id)
+
+    monkeypatch.setattr(run_log, "remove", failing)
+    assert await retention.prune(utcnow()) == 2
+
+
 async def test_rows_go_after_sixty_days(crew: Crew) -> None:
     await db(make_job, crew.workspace)
     await db(add_runs, 3, age=timedelta(days=61))

@@ -46,6 +46,14 @@ class OriginalDatabase:
                     connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
             connection.execute(f"PRAGMA user_version = {version}")
 
+    def without_primary_keys(self) -> None:
+        """As somebody made them by hand: the same columns, and nothing that keeps ids apart."""
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            for table in ("cron_jobs", "cron_runs"):
+                connection.execute(f"CREATE TABLE loose AS SELECT * FROM {table}")
+                connection.execute(f"DROP TABLE {table}")
+                connection.execute(f"ALTER TABLE loose RENAME TO {table}")
+
     def job(self, workspace: Path | str, job_id: Any = JOB_ID, **more: Any) -> Any:
         given = {
             "id": job_id, "label": "Morning", "workspace_path": str(workspace), "agent_id": "default",

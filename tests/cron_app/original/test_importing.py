@@ -324,6 +324,21 @@ class TestFaults:
         newest.job(workspace, agent_id="ghost")
         assert "ghost" in str(taken(newest).notes) and job().enabled
 
+    def test_two_rows_of_one_id_are_one_job(self, newest: OriginalDatabase, workspace: Path) -> None:
+        newest.without_primary_keys()
+        for _ in range(2):
+            newest.job(workspace)
+            newest.run(RUN_ID)
+        summary = taken(newest)
+        assert (summary.jobs, summary.known_jobs, summary.runs, summary.known_runs) == (1, 1, 1, 1)
+
+    @pytest.mark.parametrize("more", [{"user_prompt": "x" * 100_001}, {"label": "x" * 201}])
+    def test_what_the_api_would_refuse_comes_in_disabled(
+        self, newest: OriginalDatabase, workspace: Path, more: dict[str, str]
+    ) -> None:
+        newest.job(workspace, **more)
+        assert len(taken(newest).disabled) == 1 and not job().enabled
+
     def test_a_disabled_job_stays_so(self, newest: OriginalDatabase, workspace: Path) -> None:
         newest.job(workspace, enabled=0)
         assert taken(newest) == Summary(jobs=1)
