@@ -35,7 +35,7 @@ def arm(job: CronJob, now: datetime) -> None:
 
 
 def disarm(job_id: str) -> None:
-    """The job has gone, or nothing of it fires any more."""
+    """The job goes."""
     _delete_rows([job_id])
 
 
@@ -45,7 +45,8 @@ def reconcile(now: datetime) -> int:
     An instant that has come and was not answered yet stays: `upkeep` accounts for it.
     """
     changed = 0
-    tasks = dict(PeriodicTask.objects.filter(name__startswith=_PREFIX).values_list("name", "kwargs"))
+    rows = PeriodicTask.objects.filter(name__startswith=_PREFIX).values_list("name", "kwargs", "enabled")
+    tasks = {name: kwargs if enabled else None for name, kwargs, enabled in rows}
     for job in CronJob.objects.order_by("pk").iterator():
         told = tasks.pop(_PREFIX + job.pk, None)
         due = job.next_due if _has_come(job, now) else _next_due(job, now)
@@ -92,8 +93,9 @@ def _next_due(job: CronJob, now: datetime) -> datetime | None:
 def _set_due(job: CronJob, due: datetime | None) -> None:
     job.next_due = due
     job.save(update_fields=["next_due"])
-    if due is None:
-        disarm(job.pk)
+    if due is None:  # a row that is switched off costs less than one that goes, when many one-shots fire at once
+        if _tasks(job.pk).filter(enabled=True).update(enabled=False):
+            rows_changed()
         return
     clocked = ClockedSchedule.objects.filter(periodictask__name=_PREFIX + job.pk)
     told = {"kwargs": _kwargs(job.pk, due), "expire_seconds": _expiry_s(), "queue": QUEUE}

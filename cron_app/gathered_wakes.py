@@ -10,7 +10,7 @@ import time
 from agents_app import wake
 
 QUIET_S = 0.1  # nothing was begun for so long: the turns may start
-LONGEST_S = 1.0
+LONGEST_S = 3.0
 _STEP_S = 0.02
 
 

@@ -5,6 +5,7 @@ executor per process serves every coroutine: one thread on SQLite, which has one
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,8 @@ from django.db import close_old_connections, connection, connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 POSTGRES_THREADS = 8
 _executor: ThreadPoolExecutor | None = None
@@ -28,6 +31,18 @@ async def db(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     caller that is cancelled while `fn` runs does not stop it: the transaction ends by itself, committed or not.
     """
     return await asyncio.get_running_loop().run_in_executor(_pool(), _run, fn, args, kwargs)
+
+
+def db_soon(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> None:
+    """The same for code without a loop, which does not wait for it; what it raises is logged."""
+
+    def run() -> None:
+        try:
+            _run(fn, args, kwargs)
+        except Exception:
+            logger.exception("%s failed", getattr(fn, "__qualname__", fn))
+
+    _pool().submit(run)
 
 
 async def db_and_files(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def told() -> list[tuple[str, str, datetime]]:
     """What beat would send, and when."""
-    rows = PeriodicTask.objects.filter(name__startswith="cron:").select_related("clocked").order_by("name")
+    rows = (
+        PeriodicTask.objects.filter(name__startswith="cron:", enabled=True).select_related("clocked").order_by("name")
+    )
     return [(json.loads(row.kwargs)["job_id"], json.loads(row.kwargs)["due"], row.clocked.clocked_time) for row in rows]
 
 
@@ -53,7 +55,10 @@ def test_a_job_that_does_not_fire_has_no_row(workspace, change) -> None:
     for name, value in change.items():
         setattr(job, name, value)
     rearm(job)
-    assert job.next_due is None and told() == [] and ClockedSchedule.objects.count() == 0
+    assert job.next_due is None and told() == []
+    job.enabled, job.active_until, job.run_at, job.schedule = True, None, None, "0 9 * * *"
+    rearm(job)
+    assert len(told()) == 1 and PeriodicTask.objects.count() == ClockedSchedule.objects.count() == 1
 
 
 def test_a_window_and_a_zone_decide_when(workspace) -> None:

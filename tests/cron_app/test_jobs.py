@@ -38,7 +38,9 @@ def job(workspace: Path) -> CronJob:
 
 
 def beat_rows() -> list[Any]:
-    return list(PeriodicTask.objects.filter(name__startswith="cron:").values_list("name", "clocked__clocked_time"))
+    return list(
+        PeriodicTask.objects.filter(name__startswith="cron:", enabled=True).values_list("name", "clocked__clocked_time")
+    )
 
 
 def fresh(job: CronJob) -> CronJob:
@@ -88,7 +90,7 @@ class TestUpdate:
 
     def test_off_and_on_again(self, job: CronJob) -> None:
         jobs.update(job.pk, {"enabled": False}, NOW)
-        assert fresh(job).next_due is None and beat_rows() == [] and not ClockedSchedule.objects.exists()
+        assert fresh(job).next_due is None and beat_rows() == []
 
     def test_C6_switched_on_it_waits_for_its_next_time(self, job: CronJob) -> None:
         jobs.update(job.pk, {"enabled": False}, NOW)

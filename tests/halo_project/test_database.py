@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from halo_project.clock import utcnow
-from halo_project.database import close_request_connections, db
+from halo_project.database import close_request_connections, db, db_soon
 from sessions_app.models import Workspace
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,3 +96,22 @@ async def test_sqlite_is_set_up_as_measured():
 
     found = [await db(pragma, name) for name in ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")]
     assert found == ["wal", 1, 20000, 1]
+
+
+def test_what_has_no_loop_may_be_done_soon(caplog) -> None:
+    """On the database threads, and what goes wrong is in the log."""
+    done = threading.Event()
+    names: list[str] = []
+
+    def work(word: str) -> None:
+        names.append(f"{threading.current_thread().name} {word}")
+        done.set()
+
+    def fails() -> None:
+        raise ValueError("this one cannot be done")
+
+    db_soon(fails)
+    db_soon(work, "hello")
+    assert done.wait(20)
+    assert names[0].startswith("halo-db") and names[0].endswith("hello")
+    assert "fails failed" in caplog.text and "this one cannot be done" in caplog.text
