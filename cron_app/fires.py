@@ -8,7 +8,6 @@ Locks are taken in the order sessions, job, run, as they are at a round's end.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,21 +15,18 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from agents_app import wake
-from agents_app.config.agents import AgentConfig
-from agents_app.config.model_choice import choose_model
-from agents_app.entering import Said, answering_agent, enter
-from cron_app import announcements, places, run_log
+from agents_app.entering import Said, enter
+from cron_app import announcements, ids, run_log
 from cron_app.beat_rows import arm
 from cron_app.finishing import end
 from cron_app.models import CronJob, CronRun
-from halo_project.errors import BadRequest, Conflict, HaloError, NotFound
-from halo_project.layout import resolve_workspace
+from cron_app.run_place import Place, look
+from halo_project.errors import Conflict, HaloError, NotFound
 from sessions_app import queue
 from sessions_app.lease import RUN_KINDS
 from sessions_app.messages import title_from
-from sessions_app.models import AgentSession, QueuedMessage, SessionRun, Workspace
+from sessions_app.models import AgentSession, QueuedMessage, SessionRun
 from sessions_app.tree import lock_subtree
-from sessions_app.workspaces import find_session, open_workspace
 
 UNATTENDED = (
     "[Unattended cron run — nobody will answer questions while it runs. Decide for yourself and say at the end what "
@@ -46,17 +42,6 @@ Status = CronRun.Status
 
 class _Changed(Exception):
     """The job was edited between looking at its files and locking its row."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What the files say about where the run happens. session: None when it is yet to be made."""
-
-    workspace: Workspace
-    folder: Path | None
-    session_id: str
-    session: AgentSession | None
-    agent: AgentConfig
 
 
 def fire(job_id: str, due: datetime, now: datetime, wake_up: Callable[[int], None] | None = None) -> CronRun | None:
@@ -111,7 +96,7 @@ def _begin(job_id: str, due: datetime | None, now: datetime) -> CronRun | None:
         job = CronJob.objects.filter(pk=job_id).first()
         if job is None or (due is not None and not _is_due(job, due)):
             return None
-        place = _place(job, now)
+        place = look(job, now)
         try:
             return _write(job, due, place, now)
         except (_Changed, IntegrityError):  # the latter: somebody made the same session at this moment
@@ -132,34 +117,7 @@ def _is_due(job: CronJob | None, due: datetime) -> bool:
     return job is not None and job.enabled and job.next_due == due
 
 
-def _place(job: CronJob, now: datetime) -> _Place | HaloError:
-    """Or why the run cannot be; told as the run's end."""
-    try:
-        try:
-            resolve_workspace(job.workspace_path)
-        except HaloError:
-            raise BadRequest(f"workspace not found: {job.workspace_path}") from None
-        folder = places.working_folder(Path(job.workspace_path), job.working_dir)
-        workspace = open_workspace(job.workspace_path, now)
-        session_id = places.new_session_id(job.pk, now) if job.stateless else places.effective_session_id(job)
-        session = find_session(workspace, session_id)
-        agent = answering_agent(workspace, session, job.agent_id)
-        if session is not None and session.agent_id != job.agent_id:
-            raise Conflict(
-                f"The session {session_id} belongs to the agent {session.agent_id}, and a session keeps its agent. "
-                "Give the job that agent, another session, or a new session for every run."
-            )
-        choose_model(agent, settings.HALO_HOME, settings.HALO.lookup, Path(workspace.path))
-        if session is None and job.session_id not in (None, *places.own_names(job.pk)):
-            raise BadRequest(f"session not found: {job.session_id}. Give the job another one, or its own.")
-        return _Place(workspace, folder, session_id, session, agent)
-    except HaloError as error:
-        return error
-    except (OSError, RuntimeError) as error:  # no right to look into it, a loop of links
-        return BadRequest(f"workspace cannot be used: {job.workspace_path}: {error}")
-
-
-def _write(job: CronJob, due: datetime | None, place: _Place | HaloError, now: datetime) -> CronRun | None:
+def _write(job: CronJob, due: datetime | None, place: Place | HaloError, now: datetime) -> CronRun | None:
     """The transaction. None when the instant was answered meanwhile. Raises _Changed."""
     with transaction.atomic():
         found = None if isinstance(place, HaloError) else place.session
@@ -188,13 +146,13 @@ def _write(job: CronJob, due: datetime | None, place: _Place | HaloError, now: d
 
 def _new_run(job: CronJob, due: datetime | None, now: datetime) -> CronRun:
     return CronRun(
-        id=places.new_run_id(now),
+        id=ids.new_run_id(now),
         job_id=job.pk,
         trigger_kind=CronRun.Trigger.MANUAL if due is None else CronRun.Trigger.SCHEDULED,
         status=Status.RUNNING,
         due=due,
         started_at=now,
-        session_id=None if job.stateless else places.effective_session_id(job),
+        session_id=None if job.stateless else ids.effective_session_id(job),
         workspace_path=job.workspace_path,
     )
 
@@ -205,7 +163,7 @@ def _end_at_once(job: CronJob, run: CronRun, status: str, reason: str, now: date
     end(job, run, status, reason, now)
 
 
-def _busy(job: CronJob, place: _Place, tree: list[AgentSession]) -> str | None:
+def _busy(job: CronJob, place: Place, tree: list[AgentSession]) -> str | None:
     """Why no run of the job may begin now; what it would share is locked."""
     running = CronRun.objects.filter(status=Status.RUNNING)
     if running.filter(job_id=job.pk).exists():
@@ -218,7 +176,7 @@ def _busy(job: CronJob, place: _Place, tree: list[AgentSession]) -> str | None:
     return f"session {place.session_id} busy: a turn is running in it" if works or waits else None
 
 
-def _try_to_enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | None, now: datetime) -> None:
+def _try_to_enqueue(job: CronJob, run: CronRun, place: Place, session: AgentSession | None, now: datetime) -> None:
     try:
         with transaction.atomic():
             _enqueue(job, run, place, session, now)
@@ -227,7 +185,7 @@ def _try_to_enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSes
         _end_at_once(job, run, Status.FAILED, error.message, now)
 
 
-def _enqueue(job: CronJob, run: CronRun, place: _Place, session: AgentSession | None, now: datetime) -> None:
+def _enqueue(job: CronJob, run: CronRun, place: Place, session: AgentSession | None, now: datetime) -> None:
     text = f"{UNATTENDED}\n\n{job.user_prompt}"
     said = Said(QueuedMessage.Kind.CRON, text, job.access_level, [], origin=f"cron:{run.pk}")
     entered = enter(place.workspace, session, place.session_id, place.agent, said, now)

@@ -1,6 +1,6 @@
 """Where a job may work: its workspace, the folder inside it, and the agent there. Each is looked at as it is now.
 
-A run looks again (`places`, `fires`): folders and agents may go at any time after a job was saved.
+A run looks again (`run_place`): folders and agents may go at any time after a job was saved.
 """
 
 from pathlib import Path
@@ -8,9 +8,9 @@ from pathlib import Path
 from django.conf import settings
 
 from agents_app.config.agents import load_agent
-from cron_app.places import working_folder
 from halo_project.errors import BadRequest
 from halo_project.layout import refuse_home, resolve_workspace
+from halo_project.real_paths import is_inside
 from sessions_app.log.encode import column_text
 
 
@@ -39,6 +39,22 @@ def folder_in(root: Path, asked_for: str) -> str | None:
     if column_text(relative) != relative:
         raise BadRequest("The folder's name is not valid UTF-8. Rename it first.", code="bad_path")
     return relative
+
+
+def working_folder(workspace: Path, working_dir: str | None) -> Path | None:
+    """The real path of the job's folder; None for the workspace's root. Raises BadRequest."""
+    if not working_dir or working_dir == ".":
+        return None
+    missing = BadRequest(f"folder not found: {working_dir}", code="folder_missing")
+    try:
+        folder = (workspace / working_dir).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        raise missing from None
+    if not folder.is_dir():
+        raise missing
+    if not is_inside(folder, workspace.resolve()):
+        raise BadRequest(f"The folder {working_dir} lies outside the workspace.", code="folder_outside")
+    return None if folder == workspace.resolve() else folder
 
 
 def check_agent(agent_id: str, root: Path) -> None:

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from cron_app.ids import effective_session_id
 from cron_app.models import CronJob, CronRun
-from cron_app.places import effective_session_id
 from halo_project.clock import utcnow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,10 +13,10 @@ from django.db import transaction
 
 from cron_app import announcements, fires
 from cron_app.beat_rows import arm, disarm
+from cron_app.ids import new_job_id
 from cron_app.job_rules import TIMING, check_complete, lay_over
 from cron_app.job_view import from_ms, to_ms, view
 from cron_app.models import CronJob
-from cron_app.places import new_job_id
 from halo_project.clock import LAST_MS
 from halo_project.errors import NotFound
 from sessions_app.log.encode import column_text

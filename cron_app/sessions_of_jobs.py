@@ -5,8 +5,8 @@ A stateless job has a new one every time, about which nothing can be said before
 
 from datetime import datetime
 
+from cron_app.ids import own_names, own_session_id
 from cron_app.models import CronJob
-from cron_app.places import own_names, own_session_id
 from halo_project.errors import BadRequest
 from sessions_app.models import AgentSession
 from sessions_app.workspaces import known_workspace

@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
+from cron_app.ids import own_session_id
 from cron_app.models import CronJob, CronRun
 from cron_app.original.database import Row, id_in, instant_in, objects_in, text_in
-from cron_app.places import own_session_id
 
 RUN_ID_CHARS = 64
 JOB_ID_CHARS = 200

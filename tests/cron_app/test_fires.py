@@ -434,7 +434,7 @@ async def test_a_session_that_is_deleted_in_that_moment_costs_one_more_look(crew
     crew.on("lead", "write the report", "Done.", always=True)
     await fired(crew)
     await crew.settle()
-    look = fires._place
+    look = fires.look
     looks = []
 
     def looks_and_loses(job, now):
@@ -444,7 +444,7 @@ async def test_a_session_that_is_deleted_in_that_moment_costs_one_more_look(crew
         looks.append(place)
         return place
 
-    monkeypatch.setattr(fires, "_place", looks_and_loses)
+    monkeypatch.setattr(fires, "look", looks_and_loses)
     run = await asyncio.wait_for(fired(crew), 20)
     assert run is not None and run.status == "running" and len(looks) == 2
     await crew.settle()

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 
 from cron_app import run_log
+from cron_app.ids import new_run_id
 from cron_app.job_view import to_ms
 from cron_app.models import CronRun
-from cron_app.places import new_run_id
 from cron_app.schedules import check_timezone
 from halo_project.clock import now_ms
 from tests.agents_app.config.support import write

@@ -1,12 +1,9 @@
-"""Where the runs of a job happen: which folder, which session. Pure of any decision whether they happen."""
+"""Ids of jobs and runs, and of the sessions that runs happen in."""
 
 import secrets
 from datetime import datetime
-from pathlib import Path
 
 from cron_app.models import CronJob
-from halo_project.errors import BadRequest
-from halo_project.real_paths import is_inside
 from sessions_app.identifiers import base36
 
 _PREFIX = "cron-"
@@ -39,22 +36,6 @@ def new_job_id(now: datetime) -> str:
 def new_run_id(now: datetime) -> str:
     """Begins with the time, so that ids sort by it as texts."""
     return f"{now:%Y-%m-%dT%H-%M-%S}-{now.microsecond // 1000:03d}Z-{_random()}"
-
-
-def working_folder(workspace: Path, working_dir: str | None) -> Path | None:
-    """The real path of the job's folder; None for the workspace's root. Raises BadRequest."""
-    if not working_dir or working_dir == ".":
-        return None
-    missing = BadRequest(f"folder not found: {working_dir}", code="folder_missing")
-    try:
-        folder = (workspace / working_dir).resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):
-        raise missing from None
-    if not folder.is_dir():
-        raise missing
-    if not is_inside(folder, workspace.resolve()):
-        raise BadRequest(f"The folder {working_dir} lies outside the workspace.", code="folder_outside")
-    return None if folder == workspace.resolve() else folder
 
 
 def _random() -> str:
