@@ -22,6 +22,7 @@ def options_of(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench-cron", description=__doc__)
     parser.add_argument("--jobs", type=int, default=5000, help="that are enabled while beat's loop is measured")
     parser.add_argument("--due", type=int, default=100, help="jobs that are due at the same instant")
+    parser.add_argument("--rounds", type=int, default=3, help="of jobs that are due at once")
     parser.add_argument("--times", type=int, default=20, help="of each step of beat's loop")
     parser.add_argument("--json", type=Path, default=Path("bench-cron.json"), help="where the figures are written")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -54,7 +55,7 @@ def main() -> int:
     table.add(f"load of its {os.cpu_count()} cores before", os.getloadavg()[0], "")
     with tempfile.TemporaryDirectory(prefix="halo-bench-") as name:
         ticks(table, Path(name) / "ticks", options)
-        lateness(table, Path(name), options.due)
+        lateness(table, Path(name), options.due, options.rounds)
     table.add("load of the last minute", os.getloadavg()[0], "")
     options.json.write_text(json.dumps(table.rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"written to {options.json}")
