@@ -105,6 +105,24 @@ def all_runs(api: RestClient, job_id: str) -> list[dict[str, Any]]:
         before = f"&before={page['nextCursor']}"
 
 
+class Chronicle:
+    """The runs of these jobs as they were last seen; the list itself forgets the older ones of a stateless job."""
+
+    def __init__(self, api: RestClient, jobs: list[str]):
+        self._api = api
+        self._runs: dict[str, dict[str, dict[str, Any]]] = {job_id: {} for job_id in jobs}
+
+    def look(self) -> bool:
+        """Whether every run has come to its end."""
+        for job_id, known in self._runs.items():
+            known |= {run["id"]: run for run in all_runs(self._api, job_id)}
+        return all(run["status"] != "running" for known in self._runs.values() for run in known.values())
+
+    def runs(self, job_id: str) -> list[dict[str, Any]]:
+        """Oldest first."""
+        return [run for _, run in sorted(self._runs[job_id].items())]
+
+
 def unaccounted(runs: list[dict[str, Any]]) -> list[int]:
     """Due instants (ms) that no run answers, and that did not pass while an older one waited to be answered."""
     step, dues = INTERVAL_S * 1000, [run["due"] for run in runs if run["due"] is not None]
