@@ -39,7 +39,9 @@ async def at_work(each: Counting, every_s: float) -> asyncio.Task[None]:
 
 async def until(holds) -> None:
     async with asyncio.timeout(20):
-        while not holds():
+        while True:
+            if holds():
+                return
             await asyncio.sleep(0.01)
 
 
