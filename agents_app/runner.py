@@ -147,7 +147,8 @@ class Runner:
         try:
             return await db(rounds.begin, session_pk, kind, self.owner, utcnow(), self.timing, admit)
         except rounds.Crowded:
-            self._scheduled.wait(session_pk)
+            if not self._scheduled.wait(session_pk):
+                self._again.add(session_pk)
             return None
 
     async def _run(self, session_pk: int) -> None:

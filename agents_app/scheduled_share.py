@@ -23,16 +23,21 @@ class ScheduledShare:
             self._running.add(session_pk)
             return True
 
-    def wait(self, session_pk: int) -> None:
-        self._waiting[session_pk] = None
+    def wait(self, session_pk: int) -> bool:
+        """Wait for room. False when there is some again: whoever made it may not have known of this one."""
+        with self._guard:
+            has_room = len(self._running) < self._most
+        if not has_room:
+            self._waiting[session_pk] = None
+        return not has_room
 
     def leave(self, session_pk: int) -> int | None:
-        """The session's run is over, whatever it was. Returns who may try now."""
+        """The session's run is over, whatever it was. Returns who may try now, if there is room: one that another
+        process has served meanwhile leaves at once, and lets the next one in."""
         with self._guard:
-            if session_pk not in self._running:
-                return None
             self._running.discard(session_pk)
-        first = next(iter(self._waiting), None)
+            has_room = len(self._running) < self._most
+        first = next(iter(self._waiting), None) if has_room else None
         if first is not None:
             del self._waiting[first]
         return first

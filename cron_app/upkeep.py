@@ -164,7 +164,8 @@ def _overdue(before: datetime) -> list[tuple[str, datetime]]:
 
 
 def _open_runs() -> list[str]:
-    return list(CronRun.objects.filter(status=Status.RUNNING).order_by("pk").values_list("pk", flat=True))
+    """Sorted here: the database would look for them in the order of the key, among all that ever ran."""
+    return sorted(CronRun.objects.filter(status=Status.RUNNING).values_list("pk", flat=True))
 
 
 def _is_alive(keys: list[int]) -> bool:
